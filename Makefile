@@ -1,0 +1,60 @@
+# `make demo` and `make test` need only Python 3.11 or newer and make: they build .venv themselves.
+PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3.14 python3; do \
+  $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
+VENV := .venv
+BIN := $(VENV)/bin
+DEMO := instances/real/satgpa-view.json
+
+.PHONY: help demo test test-long test-lowest lint format bench instances clean
+
+help:  ## this list
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+# A stamp per set of packages, so that a second run installs nothing.
+$(VENV)/.run: pyproject.toml
+	@test -n "$(PYTHON)" || { echo "mipmech needs Python 3.11 or newer; none was found" >&2; exit 1; }
+	@echo "Setting up $(VENV) with $(PYTHON) (once) ..."
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || \
+	  { echo "$(PYTHON) cannot make virtual environments; on Debian: apt-get install python3-venv" >&2; exit 1; }
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.run
+	@echo "Installing the test tools into $(VENV) (once) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+demo: $(VENV)/.run  ## set up, then show a real instance and what the paper's closed forms do on it
+	@mkdir -p out
+	$(BIN)/mipmech show $(DEMO) --plot out/demo.png
+	@echo
+	@echo "make demo: read a sample of 1,000 students, graded the paper's closed-form rules on it in"
+	@echo "exact arithmetic, and drew the best of them in out/demo.png."
+
+lint: $(VENV)/.dev  ## ruff and mypy
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+test: lint  ## everything that must hold: lint, types, tests
+	$(BIN)/pytest -n auto -m "not long"
+	@echo "make test: linters, type check and all tests passed."
+
+test-long: $(VENV)/.dev  ## the long campaigns too
+	$(BIN)/pytest -n auto
+
+test-lowest:  ## the tests again, on the oldest packages that pyproject.toml allows
+	$(PYTHON) tests/lowest.py
+
+format: $(VENV)/.dev  ## put the code into shape
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/.dev  ## the tables of benchmarks/README.md
+	$(BIN)/python benchmarks/ground.py
+
+instances: $(VENV)/.run  ## make the shipped instance files again
+	$(BIN)/python instances/build.py
+
+clean:  ## remove what make made
+	rm -rf $(VENV) out build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,131 @@
+"""Values from strangers: turned into numbers, arrays and text, or refused in plain words.
+
+Every check raises `InputError` with the field and the row; booleans are not numbers.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mipmech.errors import InputError, shorten
+
+Floats = NDArray[np.float64]
+
+# Sizes beyond this are refused: the product of three of them must not overflow a float.
+LARGEST = 1e100
+# Names appear in tables and pictures.
+LONGEST_NAME = 200
+
+
+def kind(value: object) -> str:
+    """A JSON value in words, never long."""
+    if isinstance(value, list):
+        return f"a list of {len(value)}"
+    if isinstance(value, dict):
+        return "an object"
+    if isinstance(value, str):
+        return f"the text {shorten(value)}"
+    if value is None:
+        return "null"
+    return str(value).lower() if isinstance(value, bool) else shorten(value)
+
+
+def is_number(value: object) -> bool:
+    return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+
+
+def number(value: object, field: str) -> float:
+    if not is_number(value):
+        raise InputError(f"is {kind(value)}; a number must stand there", field=field)
+    result = float(value)  # type: ignore[arg-type]
+    check_size(np.array([result]), field, by_row=False)
+    return result
+
+
+def numbers(value: object, field: str) -> Floats:
+    if not isinstance(value, list):
+        raise InputError(f"is {kind(value)}; a list of numbers must stand there", field=field)
+    for row, entry in enumerate(value):
+        if type(entry) is not float and not is_number(entry):
+            raise InputError(f"is {kind(entry)}; a number must stand there", field=field, row=row)
+    return np.array(value, dtype=np.float64)
+
+
+def rows(value: object, field: str) -> Floats:
+    if not isinstance(value, list) or not value:
+        raise InputError(f"is {kind(value)}; rows of numbers must stand there", field=field)
+    plain = {int, float}
+    for row, entry in enumerate(value):
+        if not isinstance(entry, list):
+            raise InputError(
+                f"is {kind(entry)}; a list of numbers must stand there", field=field, row=row
+            )
+        if len(entry) != len(value[0]):
+            raise InputError(
+                f"has {len(entry)} numbers, row 0 has {len(value[0])}; make them equally long",
+                field=field,
+                row=row,
+            )
+        if not plain.issuperset(map(type, entry)):
+            wrong = next(v for v in entry if type(v) not in plain)
+            raise InputError(f"has {kind(wrong)}; a number must stand there", field=field, row=row)
+    return np.array(value, dtype=np.float64)
+
+
+def array(value: ArrayLike, field: str, dimensions: int) -> Floats:
+    """A float array of the right dimension, every entry finite and of reasonable size."""
+    try:
+        raw = np.asarray(value)
+    except ValueError:
+        raise InputError("has rows of different lengths", field=field) from None
+    if raw.ndim != dimensions:
+        shape = "a table, agents as rows" if dimensions == 2 else "a list"
+        raise InputError(f"has {raw.ndim} dimensions; give {shape}", field=field)
+    if raw.dtype.kind not in "fiu":
+        raise InputError(f"holds values of type {raw.dtype}; give plain numbers", field=field)
+    result = raw.astype(np.float64)
+    check_size(result, field)
+    return result
+
+
+def check_size(values: Floats, field: str, by_row: bool = True) -> None:
+    if not values.size or np.abs(values).max() <= LARGEST:  # false for NaN too
+        return
+    place = np.argwhere(~(np.abs(values) <= LARGEST))[0]
+    value = float(values[tuple(place)])
+    if math.isnan(value):
+        what = "is not a number (NaN); leave the agent out or fill the value in"
+    elif math.isinf(value):
+        what = "is infinite or too large for a float; give a finite number"
+    else:
+        what = f"is {value:g}, beyond {LARGEST:g} in size; choose other units"
+    column = f"column {place[1]} " if len(place) == 2 else ""
+    raise InputError(column + what, field=field, row=int(place[0]) if by_row else None)
+
+
+def length(values: Floats, expected: int, field: str, why: str) -> Floats:
+    if len(values) != expected:
+        raise InputError(f"has {len(values)} numbers, {expected} expected: {why}", field=field)
+    return values
+
+
+def text(value: object, field: str, lines: bool = False) -> str:
+    """Text that may be printed on a terminal: no control characters, no broken Unicode."""
+    if not isinstance(value, str):
+        raise InputError(f"is {kind(value)}; text must stand there", field=field)
+    if not lines and not value.strip():
+        raise InputError("is empty text; give it a name", field=field)
+    if not lines and len(value) > LONGEST_NAME:
+        raise InputError(f"has {len(value)} characters; {LONGEST_NAME} are the most", field=field)
+    if not all(c.isprintable() or (lines and c in "\n\t") for c in value):
+        raise InputError(f"has a character that cannot be printed: {shorten(value)}", field=field)
+    return value
+
+
+def frozen(values: Floats) -> Floats:
+    """The array, made read-only."""
+    values.setflags(write=False)
+    return values

@@ -1,0 +1,63 @@
+"""The one exception that is a person's mistake, not the program's: bad input."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+class InputError(ValueError):
+    """Bad input, with the place where it stands and what to do about it.
+
+    The command line prints it as one message and exits with status 2; under ``--json`` it becomes
+    ``{"error": {"file", "field", "row", "message"}}``.
+
+    >>> print(InputError("is missing; give m rows of n numbers", file="a.json", field="agents"))
+    a.json: agents: is missing; give m rows of n numbers
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        file: str | Path | None = None,
+        field: str | None = None,
+        row: int | None = None,
+    ) -> None:
+        self.message = message
+        self.file = None if file is None else str(file)
+        self.field = field
+        self.row = row
+        super().__init__(message)
+
+    def __str__(self) -> str:
+        place = [self.file] if self.file else []
+        if self.field is not None:
+            place.append(self.field if self.row is None else f"{self.field}, row {self.row}")
+        return ": ".join([*place, self.message])
+
+    def located(self, file: str | Path) -> InputError:
+        """The same error, with the file named if it was not known where it arose."""
+        return InputError(self.message, file=self.file or file, field=self.field, row=self.row)
+
+    def to_dict(self) -> dict[str, dict[str, str | int | None]]:
+        """The object printed under ``--json``."""
+        return {
+            "error": {
+                "file": self.file,
+                "field": self.field,
+                "row": self.row,
+                "message": self.message,
+            }
+        }
+
+
+def shorten(value: object, width: int = 60) -> str:
+    """A value as it may appear in a message: one line, never longer than ``width``.
+
+    >>> shorten("x" * 1000, 12)
+    "'xxxxxxx..."
+    """
+    # A value from a stranger's file may be ten megabytes long: cut it before repr, not after.
+    text = repr(value[: 2 * width] if isinstance(value, str) else value)
+    text = "".join(c if c.isprintable() else "?" for c in text)
+    return text if len(text) <= width else text[: width - 3].rstrip() + "..."

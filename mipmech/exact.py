@@ -1,0 +1,144 @@
+"""Exact arithmetic on floats: sums of a million products as one rational, roots with sure bounds.
+
+A float is a dyadic rational, so a sum of products of floats is one too. `exact_dot` finds it with
+whole-array operations: it splits every product into two integers (Dekker's product, exact because
+the mantissas are separated from the exponents first) and adds the integers up per exponent.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+# 2^27 + 1 splits a 53-bit mantissa into two halves whose products are exact (Veltkamp).
+SPLITTER = 134217729.0
+# Halves of at most 27 bits, no more than 2^25 of them, so that each partial sum is below 2^53 and
+# exact in a float; far fewer, so that a block and its temporaries stay in the cache.
+CHUNK = 1 << 15
+# Bits behind the point in `sqrt_bounds`: far more than any float comparison can resolve.
+ROOT_BITS = 256
+
+
+def exact_dot(a: Floats, b: Floats) -> Fraction:
+    """Σ a_i b_i without any rounding.
+
+    >>> exact_dot(np.array([0.1, 1e100, -1e100]), np.array([1.0, 1.0, 1.0])) == Fraction(0.1)
+    True
+    """
+    if len(b) and (b == b[0]).all():  # equal weights, the usual case, are three times faster
+        return Fraction(float(b[0])) * exact_sum(a)
+    starts = range(0, len(a), CHUNK)
+    return sum((_chunk_dot(a[s : s + CHUNK], b[s : s + CHUNK]) for s in starts), Fraction(0))
+
+
+def exact_sum(a: Floats) -> Fraction:
+    """Σ a_i without any rounding."""
+    starts = range(0, len(a), CHUNK)
+    return sum((_chunk_sum(a[s : s + CHUNK]) for s in starts), Fraction(0))
+
+
+def _chunk_sum(a: Floats) -> Fraction:
+    mantissa, exponent = np.frexp(a)
+    lowest = int(exponent.min())
+    sums = _integer_sums(mantissa * 2.0**53, exponent - lowest)
+    return _dyadic(sum(head << offset for offset, head in enumerate(sums) if head), lowest - 53)
+
+
+def _dyadic(integer: int, power: int) -> Fraction:
+    return Fraction(integer << power) if power >= 0 else Fraction(integer, 1 << -power)
+
+
+def _chunk_dot(a: Floats, b: Floats) -> Fraction:
+    mantissa_a, exponent_a = np.frexp(a)
+    mantissa_b, exponent_b = np.frexp(b)
+    product = mantissa_a * mantissa_b
+    high_a = mantissa_a * SPLITTER
+    high_a -= high_a - mantissa_a
+    high_b = mantissa_b * SPLITTER
+    high_b -= high_b - mantissa_b
+    low_a = mantissa_a - high_a
+    low_b = mantissa_b - high_b
+    error = ((high_a * high_b - product) + high_a * low_b + low_a * high_b) + low_a * low_b
+    exponent = exponent_a + exponent_b
+    lowest = int(exponent.min())
+    place = exponent - lowest
+    # |product| < 1 is a multiple of 2^-54 and error of 2^-106, so both are integers when scaled.
+    leading = _integer_sums(product * 2.0**54, place)
+    trailing = _integer_sums(error * 2.0**106, place)
+    total = sum(
+        ((head << 52) + tail) << offset
+        for offset, (head, tail) in enumerate(zip(leading, trailing, strict=True))
+        if head or tail
+    )
+    return _dyadic(total, lowest - 106)
+
+
+def _integer_sums(values: Floats, place: NDArray[np.int32]) -> list[int]:
+    """Sum integer-valued floats of at most 2^54 in size per place, exactly."""
+    high = np.floor(values * 2.0**-27)
+    low = values - high * 2.0**27
+    highs = np.bincount(place, weights=high)
+    lows = np.bincount(place, weights=low)
+    return [(int(h) << 27) + int(n) for h, n in zip(highs, lows, strict=True)]
+
+
+def fractions(values: Floats) -> list[Fraction]:
+    """The floats as the rationals that they are."""
+    return [Fraction(float(v)) for v in values]
+
+
+def common_integers(values: Floats) -> tuple[NDArray[np.object_], int]:
+    """Integers N and a shift s ≥ 0 with values = N · 2^-s exactly.
+
+    >>> integers, shift = common_integers(np.array([0.5, 3.0]))
+    >>> integers.tolist(), shift
+    ([1, 6], 1)
+    """
+    flat = values.ravel()
+    mantissa, exponent = np.frexp(flat)
+    whole = np.ldexp(mantissa, 53).astype(np.int64)
+    # Trailing zero bits are dropped so that small integers stay small: (w & -w) is the lowest bit.
+    nonzero = whole != 0
+    lowest_bit = np.frexp((whole & -whole).astype(np.float64))[1] - 1
+    spare = np.where(nonzero, lowest_bit, 0).astype(np.int64)
+    whole >>= spare
+    power = np.where(nonzero, exponent.astype(np.int64) - 53 + spare, 0)
+    lowest = min(int(power[nonzero].min()), 0) if nonzero.any() else 0
+    shifts = np.where(nonzero, power - lowest, 0)
+    integers = whole.astype(object) << shifts.astype(object)
+    return integers.reshape(values.shape), -lowest
+
+
+def sqrt_bounds(value: Fraction) -> tuple[Fraction, Fraction]:
+    """Rationals lo ≤ √value ≤ hi that differ by less than 2^-200 of √value.
+
+    >>> lo, hi = sqrt_bounds(Fraction(4))
+    >>> lo == hi == 2
+    True
+    """
+    if value < 0:
+        raise ValueError("the root of a negative number")
+    # Scale by an even power of two so that the integer root has about ROOT_BITS bits.
+    shift = ROOT_BITS - (value.numerator.bit_length() - value.denominator.bit_length()) // 2
+    scaled = value * Fraction(4) ** shift
+    floor = scaled.numerator // scaled.denominator
+    root = math.isqrt(floor)
+    exact = root * root == scaled
+    unit = Fraction(2) ** -shift
+    return root * unit, (root if exact else root + 1) * unit
+
+
+def round_down(value: Fraction) -> float:
+    """The largest float that is not above the rational."""
+    nearest = float(value)
+    return nearest if Fraction(nearest) <= value else math.nextafter(nearest, -math.inf)
+
+
+def round_up(value: Fraction) -> float:
+    """The smallest float that is not below the rational."""
+    return -round_down(-value)

@@ -1,0 +1,69 @@
+"""Files: found safely, read as text, written whole.
+
+An instance file may name another file, but only one beside it.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+from pathlib import Path
+
+from mipmech.errors import InputError, shorten
+
+
+def beside(folder: Path, name: str) -> Path:
+    """The file ``name`` in ``folder``, refused if it leads outside, by .. or by a link."""
+    inside = folder.resolve()
+    try:
+        path = (inside / name).resolve()
+        outside = not path.is_relative_to(inside) or Path(name).is_absolute()
+        if outside:
+            raise InputError(
+                f"{shorten(name)} leads outside the instance's folder; put the file beside the"
+                " instance and give its name alone",
+                field="agents",
+            )
+        mode = os.stat(path).st_mode
+    except FileNotFoundError:
+        raise InputError(
+            f"there is no file {shorten(name)} beside the instance", field="agents"
+        ) from None
+    except (OSError, RuntimeError, ValueError) as error:  # too long, a loop of links, a zero byte
+        raise InputError(f"cannot open {shorten(name)}: {reason(error)}", field="agents") from None
+    if not stat.S_ISREG(mode):
+        raise InputError(f"{shorten(name)} is not a plain file", field="agents")
+    return path
+
+
+def reason(error: BaseException) -> str:
+    """Why a file could not be read, without the path (which the message names already)."""
+    return (getattr(error, "strerror", None) or str(error)).lower()
+
+
+def read_text(path: Path) -> str:
+    """The text of a UTF-8 file, with or without a byte-order mark."""
+    try:
+        return path.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"is not UTF-8 text (byte {error.start}); save it as UTF-8", file=path
+        ) from None
+
+
+def write(file: Path, data: bytes) -> None:
+    """Replace a file in one step."""
+    handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(data)
+            stream.flush()
+            os.fsync(stream.fileno())
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(temporary, 0o666 & ~mask)  # mkstemp makes it private
+        os.replace(temporary, file)
+    except BaseException:
+        os.unlink(temporary)
+        raise

@@ -1,0 +1,207 @@
+"""From an instance to the problem in reduced coordinates, and how much rounding that took.
+
+`reduce` gives z (the agents as the planner sees them, in an orthonormal basis of the rows of B),
+p (the seen part of w_f), reach and weight; a mechanism there is a direction u ∈ R^k and a number b.
+The z are centred and divided by a power of two, so that data at 3e7 with spread 1e6 is as good as
+data at 0 with spread 1. The way back to the user's coordinates is `mechanism.from_reduced`.
+
+Rounding. If the planner sees columns, z differs from the exact coordinates only by the subtraction
+of the centre. For a general `view` the basis itself is rounded. With Q the float basis (k×n),
+L = B Qᵀ and the residual E = B − LQ, the rows of L⁻¹B = Q + L⁻¹E span the exact row space, and an
+exactly orthonormal basis Q* lies within
+
+    ‖Q − Q*‖ ≤ a + g,   a = ‖L⁻¹‖‖E‖,   g = ‖QQᵀ − I‖ + 2a‖Q‖ + a²
+
+of Q (a to reach the row space, g for the inverse root of the Gram matrix there). `Rounding` holds
+these bounds, with the rounding of their own computation added.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mipmech.checks import frozen
+from mipmech.exact import exact_dot, exact_sum, round_down, round_up, sqrt_bounds
+from mipmech.instance import Instance
+
+Floats = NDArray[np.float64]
+
+# Half the distance from 1 to the next float: the relative error of one operation.
+EPSILON = float(np.finfo(np.float64).eps) / 2
+# The unit of length is at least this share of the largest reach, so that reach/unit stays finite.
+SMALLEST_SPREAD = 2.0**-200
+# Error bounds are themselves computed in floats; this covers that many times over.
+SAFETY = 1.01
+# What dividing a tiny z by the unit may lose.
+UNDERFLOW = 1e-300
+
+
+@dataclass(frozen=True)
+class Rounding:
+    """What the reduction's rounding may have done.
+
+    z : ‖z_i − exact z_i‖ for every agent, in multiples of the unit; so no score u·z_i is off by
+        more, for any unit vector u
+    basis : ‖Q − Q*‖, the distance of the basis from an exact orthonormal one
+    p : ‖p − exact p‖
+    """
+
+    z: float
+    basis: float
+    p: float
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Geometry:
+    """The problem in reduced coordinates; lengths are in multiples of ``unit``.
+
+    z : (m, k) array, agents; ‖z_i‖ ≤ 1 unless every agent is at the centre
+    p : (k,) array, the seen part of w_f, in the units of the given w_f
+    reach : (m,) array, 1/cost in multiples of unit
+    weight : (m,) array, sums to 1
+    basis : (k, n) array Q, so that z_i ≈ Q(x_i − centre)/unit
+    transfer : (k, k) array L with B ≈ L Q for the independent rows of B; None if the planner sees
+        columns (then Q selects them)
+    """
+
+    instance: Instance
+    z: Floats
+    p: Floats
+    reach: Floats
+    weight: Floats
+    basis: Floats
+    transfer: Floats | None
+    centre: Floats
+    unit: float
+    rounding: Rounding
+
+    def __repr__(self) -> str:
+        return (
+            f"Geometry({self.instance.name!r}: {len(self.z)} agents, rank {self.rank},"
+            f" ‖p‖ = {self.p_norm:.6g}, unit = {self.unit:g})"
+        )
+
+    @property
+    def rank(self) -> int:
+        """k, the number of dimensions that the planner sees."""
+        return int(self.z.shape[1])
+
+    @cached_property
+    def p_norm(self) -> float:
+        """‖P w_f‖; 0, exactly, means that no visible rule changes quality."""
+        low, high = sqrt_bounds(exact_dot(self.p, self.p))
+        return float((low + high) / 2)
+
+    @cached_property
+    def p_norm_bounds(self) -> tuple[float, float]:
+        """Floats around the exact ‖P w_f‖."""
+        low, high = sqrt_bounds(exact_dot(self.p, self.p))
+        error = Fraction(self.rounding.p)
+        return round_down(max(low - error, Fraction(0))), round_up(high + error)
+
+    @cached_property
+    def radius(self) -> float:
+        """R = max ‖z_i‖ over the agents that count, in multiples of unit."""
+        return _longest(self.z[self.weight > 0])
+
+
+def reduce(instance: Instance) -> Geometry:
+    """The instance in reduced coordinates.
+
+    >>> sample = Instance.from_arrays([[3.0, 7.0], [5.0, 7.0]], [1.0, 1.0], visible=[0], cost=1.0)
+    >>> g = reduce(sample)
+    >>> g.z.ravel().tolist(), g.p.tolist(), g.unit
+    ([-1.0, 1.0], [1.0], 1.0)
+    """
+    # Any float vector will do as the centre; the middle of the box keeps every agent near it.
+    centre = instance.agents.min(axis=0) / 2 + instance.agents.max(axis=0) / 2
+    make = _select_columns if instance.view.columns is not None else _orthonormalise
+    basis, transfer, z, p, rounding = make(instance, centre)
+    reach = 1.0 / instance.cost
+    longest = _longest(z)
+    furthest = float(reach.max())
+    unit = _power_of_two(max(longest, furthest * SMALLEST_SPREAD) if longest else furthest)
+    relative = instance.weights / instance.weights.max()  # a sum of huge weights might overflow
+    return Geometry(
+        instance=instance,
+        z=frozen(z / unit),
+        p=frozen(p),
+        reach=frozen(reach / unit),
+        weight=frozen(relative / float(exact_sum(relative))),
+        basis=frozen(basis),
+        transfer=transfer,
+        centre=frozen(centre),
+        unit=unit,
+        rounding=Rounding(rounding.z / unit + UNDERFLOW, rounding.basis, rounding.p),
+    )
+
+
+Reduction = tuple[Floats, Floats | None, Floats, Floats, Rounding]
+
+
+def _select_columns(instance: Instance, centre: Floats) -> Reduction:
+    columns = list(instance.view.columns or ())
+    basis = np.zeros((len(columns), instance.width))
+    basis[np.arange(len(columns)), columns] = 1.0
+    z = instance.agents[:, columns] - centre[columns]
+    p = instance.quality[columns]
+    return basis, None, z, p, Rounding(z=EPSILON * _longest(z), basis=0.0, p=0.0)
+
+
+def _orthonormalise(instance: Instance, centre: Floats) -> Reduction:
+    rows = instance.view.matrix[list(instance.view.rows)]
+    # Rows of very different lengths would spoil the factorisation; powers of two are exact.
+    scale = 2.0 ** np.frexp(np.abs(rows).max(axis=1))[1]
+    rows = rows / scale[:, None]
+    basis = np.linalg.qr(rows.T)[0].T.copy()
+    transfer = rows @ basis.T
+    # The computed inverse is good to 1e-7 at worst (`visibility.DEPENDENT`): SAFETY covers it.
+    inverse = SAFETY * float(np.linalg.norm(np.linalg.inv(transfer)))
+    basis_error = _basis_error(rows, basis, transfer, inverse)
+    offsets = instance.agents - centre
+    z = offsets @ basis.T
+    z_error = basis_error + _gamma(instance.width + 2) * math.sqrt(len(rows))
+    # B w_f is exact before it is rounded once: it may cancel to almost nothing.
+    seen = np.array([float(exact_dot(row, instance.quality)) for row in rows])
+    p = np.linalg.solve(transfer, seen)
+    residual = np.abs(transfer @ p - seen) + _gamma(len(p) + 2) * (
+        np.abs(transfer) @ np.abs(p) + np.abs(seen)
+    )
+    p_error = basis_error * float(np.linalg.norm(p)) + inverse * float(np.linalg.norm(residual))
+    rounding = Rounding(SAFETY * z_error * _longest(offsets), basis_error, SAFETY * p_error)
+    return basis, frozen(transfer * scale[:, None]), z, p, rounding
+
+
+def _basis_error(rows: Floats, basis: Floats, transfer: Floats, inverse: float) -> float:
+    """‖Q − Q*‖ as in the module's docstring; Frobenius norms throughout."""
+    k, n = rows.shape
+    off_space = np.abs(rows - transfer @ basis) + _gamma(k + 2) * (
+        np.abs(rows) + np.abs(transfer) @ np.abs(basis)
+    )
+    gram = np.abs(basis @ basis.T - np.eye(k)) + _gamma(n + 2) * (
+        np.abs(basis) @ np.abs(basis).T + np.eye(k)
+    )
+    a = inverse * float(np.linalg.norm(off_space))
+    g = float(np.linalg.norm(gram)) + 2 * a * float(np.linalg.norm(basis)) + a * a
+    return SAFETY * (a + g)
+
+
+def _gamma(operations: int) -> float:
+    """The usual bound on the relative error of a sum of products with so many operations."""
+    return operations * EPSILON / (1 - operations * EPSILON)
+
+
+def _longest(vectors: Floats) -> float:
+    return float(np.sqrt(np.einsum("ij,ij->i", vectors, vectors).max()))
+
+
+def _power_of_two(value: float) -> float:
+    """The smallest power of two that is not below the value (up to a rounding of its size)."""
+    mantissa, exponent = math.frexp(value)
+    return math.ldexp(1.0, exponent - (mantissa == 0.5))

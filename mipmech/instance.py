@@ -1,0 +1,543 @@
+"""Instances: the sample, the quality, what the planner sees, and the JSON file that holds them.
+
+The file format is `mipmech/instance@1`, described in `instances/README.md`. The floats of the file
+are the data, exactly; nothing here rounds, centres or scales (see `geometry`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mipmech import checks, files, tables, visibility
+from mipmech.errors import InputError, shorten
+from mipmech.visibility import View
+
+Floats = NDArray[np.float64]
+
+FORMAT = "mipmech/instance@1"
+
+REQUIRED = ("format", "name", "agents", "quality", "cost")
+SEEN = ("visible", "projection", "view")
+OPTIONAL = ("features", "quality_offset", "weights", "smoothing", "source", "known")
+
+
+@dataclass(frozen=True)
+class Smoothing:
+    """The sample is drawn from a σ-smoothed distribution whose base has this radius."""
+
+    sigma: float
+    radius: float
+
+    def to_dict(self) -> dict[str, float]:
+        """The object in the file."""
+        return {"sigma": self.sigma, "radius": self.radius}
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known about the best gain: it lies in [lower, upper], and how one knows."""
+
+    lower: float
+    upper: float
+    how: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """The object in the file."""
+        return {"gain": [self.lower, self.upper], "how": self.how}
+
+
+class Frame(Protocol):
+    """What `Instance.from_frame` needs of a data frame; pandas and polars both have it."""
+
+    @property
+    def columns(self) -> Any:
+        """The names of the columns."""
+
+    def __getitem__(self, key: str, /) -> Any:
+        """A column."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Instance:
+    """A sample of agents, their quality, their costs, and what the planner sees of them.
+
+    Make one with `load`, `from_arrays` or `from_frame`, which validate; the arrays are read-only.
+
+    agents : (m, n) array, the features x_i
+    quality, quality_offset : w_f (n,) and b_f, so that f(x) = w_f·x − b_f
+    view : what the planner sees of x
+    cost : (m,) array, agent i pays cost_i per unit of distance moved; passing is worth 1
+    weights : (m,) array, not normalised
+    """
+
+    name: str
+    agents: Floats
+    quality: Floats
+    quality_offset: float
+    view: View
+    cost: Floats
+    weights: Floats
+    features: tuple[str, ...] | None = None
+    smoothing: Smoothing | None = None
+    source: str = ""
+    known: Known | None = None
+    path: Path | None = None
+
+    @classmethod
+    def load(cls, path: str | Path) -> Instance:
+        """Read and validate an instance file.
+
+        Raises `InputError`, which names the file, the field, the row and the remedy.
+        """
+        file = Path(path)
+        try:
+            return _parse(_read_json(file), file)
+        except InputError as error:
+            raise error.located(file) from None
+        except OSError as error:
+            raise InputError(f"cannot be read: {files.reason(error)}", file=file) from None
+
+    @classmethod
+    def from_arrays(
+        cls,
+        agents: ArrayLike,
+        quality: ArrayLike,
+        *,
+        cost: ArrayLike,
+        visible: Sequence[str | int] | None = None,
+        view: ArrayLike | None = None,
+        projection: ArrayLike | None = None,
+        weights: ArrayLike | None = None,
+        quality_offset: float = 0.0,
+        features: Sequence[str] | None = None,
+        name: str = "unnamed",
+        smoothing: Smoothing | None = None,
+        source: str = "",
+        known: Known | None = None,
+    ) -> Instance:
+        """An instance from arrays; exactly one of ``visible``, ``view``, ``projection``.
+
+        >>> Instance.from_arrays([[0.0, 1.0], [2.0, 0.5]], [1.0, 1.0], visible=[1], cost=2.0)
+        Instance('unnamed': 2 agents, 2 features, 1 seen)
+        """
+        x = checks.array(agents, "agents", 2)
+        m, n = x.shape
+        if m == 0:
+            raise InputError("is empty; a sample needs at least one agent", field="agents")
+        if n == 0:
+            raise InputError("has no features; give every agent at least one", field="agents")
+        names = None if features is None else _names(features, n)
+        w_f = checks.length(checks.array(quality, "quality", 1), n, "quality", "one per feature")
+        if np.abs(w_f).max() < 1 / checks.LARGEST:
+            raise InputError(
+                "is zero, so no rule can raise it; give at least one feature a coefficient",
+                field="quality",
+            )
+        offset = checks.number(quality_offset, "quality_offset")
+        return cls(
+            name=checks.text(name, "name"),
+            agents=checks.frozen(x),
+            quality=checks.frozen(w_f),
+            quality_offset=offset,
+            view=_seen(visible, view, projection, names, n),
+            cost=checks.frozen(_costs(cost, m)),
+            weights=checks.frozen(_weights(weights, m)),
+            features=names,
+            smoothing=None if smoothing is None else _smoothing(smoothing.to_dict()),
+            source=checks.text(source, "source", lines=True),
+            known=None if known is None else _known(known.to_dict()),
+        )
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Frame,
+        *,
+        quality: Mapping[str, float],
+        visible: Sequence[str],
+        cost: float | str,
+        weights: str | None = None,
+        features: Sequence[str] | None = None,
+        **others: Any,
+    ) -> Instance:
+        """An instance from a pandas or polars data frame.
+
+        ``quality`` maps columns to coefficients. The features are the columns named in ``quality``
+        or ``visible`` (in the frame's order) unless ``features`` lists them. ``cost`` is a number
+        or a column; ``weights`` a column. Other arguments are those of `from_arrays`.
+        """
+        columns = [str(c) for c in frame.columns]
+        wanted = set(quality) | set(visible)
+        chosen = [c for c in columns if c in wanted] if features is None else list(features)
+        single = [c for c in (cost, weights) if isinstance(c, str)]
+        for column in [*quality, *visible, *chosen, *single]:
+            if column not in columns:
+                raise InputError(
+                    f"the frame has no column {shorten(column)}; it has"
+                    f" {shorten(', '.join(columns), 200)}",
+                    field="frame",
+                )
+        for column in quality:
+            if column not in chosen:
+                raise InputError(
+                    f"names {shorten(column)}, which is not among the features", field="quality"
+                )
+
+        def values(column: str, field: str) -> Floats:
+            try:
+                return checks.array(frame[column], field, 1)
+            except InputError as error:
+                text = f"column {shorten(column)}: {error.message}"
+                raise InputError(text, field=field, row=error.row) from None
+
+        return cls.from_arrays(
+            np.column_stack([values(c, "agents") for c in chosen]),
+            [quality.get(c, 0.0) for c in chosen],
+            visible=list(visible),
+            cost=values(cost, "cost") if isinstance(cost, str) else cost,
+            weights=None if weights is None else values(weights, "weights"),
+            features=chosen,
+            **others,
+        )
+
+    def __repr__(self) -> str:
+        return (
+            f"Instance({self.name!r}: {self.size} agents, {self.width} features,"
+            f" {self.view.rank} seen)"
+        )
+
+    @property
+    def size(self) -> int:
+        """m, the number of agents."""
+        return int(self.agents.shape[0])
+
+    @property
+    def width(self) -> int:
+        """n, the number of features, seen or not."""
+        return int(self.agents.shape[1])
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """The names in the file, or x0, x1, …"""
+        return self.features or tuple(f"x{j}" for j in range(self.width))
+
+    @cached_property
+    def digest(self) -> str:
+        """What makes two instances the same problem, as 64 hexadecimal digits.
+
+        sha256 over the format's name, m, n, the number of rows of B and whether there is smoothing
+        (four little-endian int64), then agents, quality, offset, cost and weights (one per agent),
+        B, σ and radius, all little-endian float64, row by row, with −0 written as 0.
+        """
+        smoothed = [] if self.smoothing is None else [self.smoothing.sigma, self.smoothing.radius]
+        sizes = [self.size, self.width, len(self.view.matrix), int(bool(smoothed))]
+        total = hashlib.sha256(FORMAT.encode())
+        total.update(np.array(sizes, dtype="<i8").tobytes())
+        parts: list[ArrayLike] = [self.agents, self.quality, [self.quality_offset]]
+        parts += [self.cost, self.weights, self.view.matrix, smoothed]
+        for part in parts:
+            total.update((np.asarray(part, dtype="<f8") + 0.0).tobytes())
+        return total.hexdigest()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The object in the file, agents inline."""
+        result: dict[str, Any] = {"format": FORMAT, "name": self.name}
+        if self.source:
+            result["source"] = self.source
+        if self.features is not None:
+            result["features"] = list(self.features)
+        result["quality"] = self.quality.tolist()
+        if self.quality_offset:
+            result["quality_offset"] = self.quality_offset
+        if self.view.columns is not None and _selects(self.view):
+            names = self.features or range(self.width)
+            result["visible"] = [names[c] for c in self.view.columns]
+        else:
+            result["view"] = self.view.matrix.tolist()
+        same_cost = (self.cost == self.cost[0]).all()
+        result["cost"] = float(self.cost[0]) if same_cost else self.cost.tolist()
+        if (self.weights != 1).any():
+            result["weights"] = self.weights.tolist()
+        if self.smoothing is not None:
+            result["smoothing"] = self.smoothing.to_dict()
+        if self.known is not None:
+            result["known"] = self.known.to_dict()
+        result["agents"] = self.agents.tolist()
+        return result
+
+    def save(self, path: str | Path, agents: Literal["inline", "csv", "npy"] = "inline") -> None:
+        """Write the instance; ``csv`` and ``npy`` put the agents into a file beside it.
+
+        Every float is written so that it reads back the same, and a file is either the old one or
+        the new one, never half of it.
+        """
+        file = Path(path)
+        content = self.to_dict()
+        try:
+            if agents == "csv":
+                table = file.with_suffix(".csv")
+                rows = [",".join(map(repr, row)) for row in self.agents.tolist()]
+                header = ",".join(_quoted(name) for name in self.feature_names)
+                files.write(table, "\n".join([header, *rows, ""]).encode())
+                content["agents"] = {"csv": table.name}
+                content.pop("features", None)
+            elif agents == "npy":
+                table = file.with_suffix(".npy")
+                buffer = io.BytesIO()
+                np.save(buffer, self.agents, allow_pickle=False)
+                files.write(table, buffer.getvalue())
+                content["agents"] = {"npy": table.name}
+            files.write(file, _pretty(content).encode())
+        except OSError as error:
+            raise InputError(f"cannot be written: {files.reason(error)}", file=file) from None
+
+
+# ------------------------------------------------------------------- reading
+
+
+def _read_json(file: Path) -> dict[str, Any]:
+    text = files.read_text(file)
+    try:
+        content = json.loads(text, parse_int=_integer, object_pairs_hook=_object)
+    except json.JSONDecodeError as error:
+        raise InputError(
+            f"is not JSON: {error.msg} at line {error.lineno}, column {error.colno}"
+        ) from None
+    except RecursionError:
+        raise InputError("is nested too deeply to be an instance") from None
+    if not isinstance(content, dict):
+        raise InputError(f"holds {checks.kind(content)}; an instance file is one JSON object")
+    return content
+
+
+def _integer(digits: str) -> int | float:
+    # Python refuses to parse integers of thousands of digits; as a float such a one is infinite
+    # and is reported as too large, with its field.
+    return int(digits) if len(digits) <= 18 else float(digits)
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    result: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in result:
+            raise InputError("appears twice; keep one", field=shorten(key).strip("'\""))
+        result[key] = value
+    return result
+
+
+def _parse(content: dict[str, Any], file: Path) -> Instance:
+    if "format" not in content:
+        raise InputError(f'is missing; add "format": "{FORMAT}"', field="format")
+    if content["format"] != FORMAT:
+        raise InputError(
+            f'is {checks.kind(content["format"])}; this program reads "{FORMAT}"', field="format"
+        )
+    for key in content:
+        if key not in (*REQUIRED, *SEEN, *OPTIONAL):
+            raise InputError(
+                "is not a field of the format; the fields are "
+                + ", ".join((*REQUIRED, *SEEN, *OPTIONAL)),
+                field=shorten(key).strip("'\""),
+            )
+    for key in REQUIRED:
+        if key not in content:
+            raise InputError(f"is missing; add {key!r} to the file", field=key)
+    agents, features = _agents(content, file)
+    visible = content.get("visible")
+    if visible is not None and not isinstance(visible, list):
+        raise InputError(
+            f"is {checks.kind(visible)}; give a list of names or column numbers", field="visible"
+        )
+    seen = {key: checks.rows(content[key], key) for key in ("projection", "view") if key in content}
+    if "visible" in content and visible is None:
+        raise InputError("is null; give a list of names or column numbers", field="visible")
+    weights = content.get("weights")
+    cost = content["cost"]
+    instance = Instance.from_arrays(
+        agents,
+        checks.numbers(content["quality"], "quality"),
+        cost=checks.numbers(cost, "cost")
+        if isinstance(cost, list)
+        else checks.number(cost, "cost"),
+        visible=visible,
+        view=seen.get("view"),
+        projection=seen.get("projection"),
+        weights=checks.numbers(weights, "weights") if "weights" in content else None,
+        quality_offset=checks.number(content.get("quality_offset", 0.0), "quality_offset"),
+        features=features,
+        name=checks.text(content["name"], "name"),
+        smoothing=_smoothing(content["smoothing"]) if "smoothing" in content else None,
+        source=checks.text(content.get("source", ""), "source", lines=True),
+        known=_known(content["known"]) if "known" in content else None,
+    )
+    object.__setattr__(instance, "path", file)
+    return instance
+
+
+def _agents(content: dict[str, Any], file: Path) -> tuple[Floats, Sequence[str] | None]:
+    agents = content["agents"]
+    features = content.get("features")
+    if "features" in content and not isinstance(features, list):
+        raise InputError(f"is {checks.kind(features)}; give a list of names", field="features")
+    if isinstance(agents, list):
+        return checks.rows(agents, "agents"), features
+    if not isinstance(agents, dict) or len(agents) != 1 or not {"csv", "npy"} & set(agents):
+        raise InputError(
+            f'is {checks.kind(agents)}; give rows of numbers, or {{"csv": "file.csv"}}, or'
+            ' {"npy": "file.npy"}',
+            field="agents",
+        )
+    ((kind, name),) = agents.items()
+    if not isinstance(name, str):
+        raise InputError(f"{kind!r} is {checks.kind(name)}; give a file's name", field="agents")
+    table = files.beside(file.parent, name)
+    if kind == "npy":
+        return tables.read_npy(table), features
+    values, header = tables.read_csv(table)
+    if features is not None and list(header) != features:
+        raise InputError(
+            f"differ from the header of {shorten(name)}; leave 'features' out, the header has them",
+            field="features",
+        )
+    return values, header
+
+
+# ---------------------------------------------------------------- validation
+
+
+def _costs(cost: ArrayLike, m: int) -> Floats:
+    single = np.ndim(cost) == 0
+    array = np.full(m, checks.number(cost, "cost")) if single else checks.array(cost, "cost", 1)
+    checks.length(array, m, "cost", "one for all agents, or one per agent")
+    for row in np.flatnonzero(array < 1 / checks.LARGEST)[:1]:
+        value = float(array[row])
+        what = "must be above 0" if value <= 0 else f"must be at least {1 / checks.LARGEST:g}"
+        raise InputError(
+            f"is {value:g}; it {what}: the reach 1/cost is how far an agent moves to pass",
+            field="cost",
+            row=None if single else int(row),
+        )
+    return array
+
+
+def _weights(weights: ArrayLike | None, m: int) -> Floats:
+    if weights is None:
+        return np.ones(m)
+    array = checks.length(checks.array(weights, "weights", 1), m, "weights", "one per agent")
+    for row in np.flatnonzero(array < 0)[:1]:
+        raise InputError(
+            f"is {array[row]:g}; a weight must be 0 or more", field="weights", row=int(row)
+        )
+    if not (array > 0).any():
+        raise InputError("are all 0; give at least one agent a weight", field="weights")
+    return array
+
+
+def _names(features: Sequence[object], width: int) -> tuple[str, ...]:
+    names: dict[str, int] = {}
+    for row, feature in enumerate(features):
+        try:
+            name = checks.text(feature, "features")
+        except InputError as error:
+            raise InputError(error.message, field="features", row=row) from None
+        if name in names:
+            raise InputError(
+                f"has {shorten(name)} twice; names must be distinct", field="features", row=row
+            )
+        names[name] = row
+    if len(names) != width:
+        raise InputError(
+            f"has {len(names)} names, {width} expected: one per feature", field="features"
+        )
+    return tuple(names)
+
+
+def _seen(
+    visible: Sequence[str | int] | None,
+    view: ArrayLike | None,
+    projection: ArrayLike | None,
+    features: tuple[str, ...] | None,
+    width: int,
+) -> View:
+    choices = {"visible": visible, "projection": projection, "view": view}
+    given = [key for key, value in choices.items() if value is not None]
+    if len(given) != 1:
+        found = " and ".join(given) or "none"
+        raise InputError(
+            f"exactly one of visible, projection, view says what the planner sees; found {found}",
+            field=given[1] if given else "visible",
+        )
+    if visible is not None:
+        return visibility.from_visible(visibility.column_numbers(visible, features, width), width)
+    matrix = checks.frozen(checks.array(choices[given[0]], given[0], 2))  # type: ignore[arg-type]
+    if matrix.shape[1] != width or not len(matrix):
+        raise InputError(
+            f"has rows of {matrix.shape[1]} numbers, {width} expected: one per feature",
+            field=given[0],
+        )
+    make = visibility.from_projection if projection is not None else visibility.from_view
+    return make(matrix)
+
+
+def _selects(view: View) -> bool:
+    """Whether the rows of B are exactly the selected coordinates, so that `visible` says it all."""
+    columns = view.columns or ()
+    return np.array_equal(
+        view.matrix, visibility.from_visible(columns, view.matrix.shape[1]).matrix
+    )
+
+
+def _smoothing(value: object) -> Smoothing:
+    if not isinstance(value, dict) or set(value) != {"sigma", "radius"}:
+        raise InputError(
+            f'is {checks.kind(value)}; give {{"sigma": s, "radius": r}}', field="smoothing"
+        )
+    sigma = checks.number(value["sigma"], "smoothing.sigma")
+    radius = checks.number(value["radius"], "smoothing.radius")
+    for key, number in (("sigma", sigma), ("radius", radius)):
+        if number <= 0:
+            raise InputError(f"is {number:g}; it must be above 0", field=f"smoothing.{key}")
+    return Smoothing(sigma, radius)
+
+
+def _known(value: object) -> Known:
+    if not isinstance(value, dict) or set(value) != {"gain", "how"}:
+        raise InputError(
+            f'is {checks.kind(value)}; give {{"gain": [lower, upper], "how": "text"}}',
+            field="known",
+        )
+    gain = checks.numbers(value["gain"], "known.gain")
+    checks.check_size(gain, "known.gain")
+    if len(gain) != 2 or gain[0] > gain[1]:
+        raise InputError("must be [lower, upper], lower first", field="known.gain")
+    return Known(float(gain[0]), float(gain[1]), checks.text(value["how"], "known.how", lines=True))
+
+
+# ------------------------------------------------------------------- writing
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"' if set(name) & set(',"') else name
+
+
+def _pretty(content: dict[str, Any]) -> str:
+    """JSON with a line per field, and a line per row of a table."""
+    fields = []
+    for key, value in content.items():
+        if isinstance(value, list) and value and isinstance(value[0], list):
+            rows = ",\n    ".join(json.dumps(row) for row in value)
+            text = f"[\n    {rows}\n  ]"
+        else:
+            text = json.dumps(value, ensure_ascii=False)
+        fields.append(f'  "{key}": {text}')
+    return "{\n" + ",\n".join(fields) + "\n}\n"

@@ -1,0 +1,298 @@
+"""Mechanisms, and what they do to a sample, in floats.
+
+On reduced coordinates: `density`, `soft_density`, `gain`, for oracles that try many (u, b). On an
+instance, in the user's coordinates: `evaluate` and `best_response`. For exact truth see `recount`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mipmech import checks
+from mipmech.errors import InputError
+from mipmech.exact import exact_dot
+from mipmech.geometry import Geometry
+from mipmech.instance import Instance
+
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+
+# A rule on a general view is given in rounded weights; farther from the row space than this share
+# of its length, it uses something that the planner does not see.
+OUT_OF_VIEW = 1e-9
+
+
+@dataclass(frozen=True)
+class Mechanism:
+    """Accept x iff weights·x ≥ threshold.
+
+    weights : n numbers in the user's coordinates; any positive multiple is the same rule
+    view_weights : on an instance with a general `view` B, numbers v (one per row of B) that give
+        the weights their exact meaning Bᵀv, of which ``weights`` is the rounding
+
+    >>> Mechanism((0.0, 1.0), 0.5).accepts([[3.0, 0.5], [3.0, 0.4]]).tolist()
+    [True, False]
+    """
+
+    weights: tuple[float, ...]
+    threshold: float
+    view_weights: tuple[float, ...] | None = None
+
+    def accepts(self, x: ArrayLike) -> Flags:
+        """Whether the rule accepts agents with these features (in floats)."""
+        return np.asarray(
+            np.asarray(x, dtype=np.float64) @ np.array(self.weights) >= self.threshold
+        )
+
+    def at(self, threshold: float) -> Mechanism:
+        """The same direction with another threshold."""
+        return Mechanism(self.weights, threshold, self.view_weights)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The object printed under ``--json``."""
+        result: dict[str, Any] = {"weights": list(self.weights), "threshold": self.threshold}
+        if self.view_weights is not None:
+            result["view_weights"] = list(self.view_weights)
+        return result
+
+    @classmethod
+    def from_dict(cls, value: dict[str, Any], instance: Instance) -> Mechanism:
+        """A mechanism from such an object, checked against the instance."""
+        weights = checks.numbers(value.get("weights"), "weights")
+        view_weights = value.get("view_weights")
+        return cls.on(
+            instance,
+            weights,
+            checks.number(value.get("threshold"), "threshold"),
+            None if view_weights is None else checks.numbers(view_weights, "view_weights"),
+        )
+
+    @classmethod
+    def on(
+        cls,
+        instance: Instance,
+        weights: ArrayLike,
+        threshold: float,
+        view_weights: ArrayLike | None = None,
+    ) -> Mechanism:
+        """A rule that is checked to be one that the planner can apply: a function of Bx.
+
+        >>> sample = Instance.from_arrays([[0.0, 0.0]], [1.0, 1.0], visible=[0], cost=1.0)
+        >>> Mechanism.on(sample, [1.0, 1.0], 0.0)
+        Traceback (most recent call last):
+        ...
+        mipmech.errors.InputError: weights, row 1: gives x1 a weight, but the planner cannot see it
+        """
+        w = checks.length(
+            checks.array(weights, "weights", 1), instance.width, "weights", "per feature"
+        )
+        if not w.any():
+            raise InputError("are all 0; a rule needs a direction", field="weights")
+        view = instance.view
+        if view.columns is not None:
+            for row in np.flatnonzero(w):
+                if int(row) not in view.columns:
+                    name = instance.feature_names[row]
+                    raise InputError(
+                        f"gives {name} a weight, but the planner cannot see it",
+                        field="weights",
+                        row=int(row),
+                    )
+            return cls(_tuple(w), float(threshold))
+        if view_weights is None:
+            solution = np.linalg.lstsq(view.matrix.T, w, rcond=None)[0]
+        else:
+            solution = checks.array(view_weights, "view_weights", 1)
+            checks.length(solution, len(view.matrix), "view_weights", "one per row of the view")
+        if np.linalg.norm(view.matrix.T @ solution - w) > OUT_OF_VIEW * np.linalg.norm(w):
+            raise InputError(
+                "is not a combination of the view's rows, so the planner cannot compute the score",
+                field="weights",
+            )
+        return cls(_tuple(w), float(threshold), _tuple(solution))
+
+    def scaled(self) -> tuple[Floats, Fraction]:
+        """Weights and threshold over a power of two, exactly: the largest weight is about 1."""
+        weights = np.array(self.weights)
+        factor = 2.0 ** -int(np.frexp(np.abs(weights).max())[1])
+        return weights * factor, Fraction(self.threshold) * Fraction(factor)
+
+
+def _tuple(values: NDArray[np.floating[Any]]) -> tuple[float, ...]:
+    return tuple(float(v) for v in values)
+
+
+# ------------------------------------------------- reduced coordinates and back
+
+
+def from_reduced(geometry: Geometry, u: ArrayLike, b: float) -> Mechanism:
+    """The mechanism with direction u ∈ R^k and threshold b (in multiples of the unit).
+
+    The direction is exact in the planner's view: for columns, the weights are the numbers of u;
+    for a general view they are Bᵀv with v = L⁻ᵀu. The threshold is rounded once.
+    """
+    direction = np.asarray(u, dtype=np.float64)
+    instance = geometry.instance
+    view = instance.view
+    if geometry.transfer is None:
+        weights = direction @ geometry.basis
+        view_weights = None
+    else:
+        v = np.zeros(len(view.matrix))
+        v[list(view.rows)] = np.linalg.solve(geometry.transfer.T, direction)
+        weights = np.array([float(exact_dot(column, v)) for column in view.matrix.T])
+        view_weights = _tuple(v)
+    threshold = Fraction(float(b)) * Fraction(geometry.unit) + exact_dot(weights, geometry.centre)
+    return Mechanism(_tuple(weights), float(threshold), view_weights)
+
+
+def to_reduced(geometry: Geometry, mechanism: Mechanism) -> tuple[Floats, float]:
+    """Unit direction u and threshold b (in multiples of the unit) of a mechanism, rounded."""
+    weights, threshold = mechanism.scaled()
+    norm = float(np.linalg.norm(weights))
+    level = float(threshold - exact_dot(weights, geometry.centre))
+    return geometry.basis @ weights / norm, level / norm / geometry.unit
+
+
+def distances(geometry: Geometry, u: ArrayLike, b: float) -> Floats:
+    """d_i = b − u·z_i for a unit vector u: how far agent i is from passing."""
+    return b - geometry.z @ np.asarray(u, dtype=np.float64)
+
+
+def _in_margin(geometry: Geometry, distance: Floats) -> Flags:
+    return (distance >= 0) & (distance <= geometry.reach)
+
+
+def density(geometry: Geometry, u: ArrayLike, b: float) -> float:
+    """Den(u, b): the weight of the agents in the margin (u a unit vector)."""
+    return float(geometry.weight @ _in_margin(geometry, distances(geometry, u, b)))
+
+
+def soft_density(geometry: Geometry, u: ArrayLike, b: float) -> float:
+    """SDen(u, b): the weighted sum of the distances moved, in the user's units."""
+    distance = distances(geometry, u, b)
+    inside = _in_margin(geometry, distance)
+    return float(geometry.weight @ np.where(inside, distance, 0.0)) * geometry.unit
+
+
+def gain(geometry: Geometry, u: ArrayLike, b: float) -> float:
+    """Gain(u, b) = (u·p) SDen(u, b), in the user's units (Equation 2 of the paper)."""
+    eta = float(np.asarray(u, dtype=np.float64) @ geometry.p)
+    return eta * soft_density(geometry, u, b)
+
+
+# ------------------------------------------------------------------ on an instance
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What a mechanism does to a sample, in floats.
+
+    moved : (m,) flags, who moves (an agent exactly on the threshold moves by 0)
+    moves : (m,) array, how far each agent moves
+    accepted : (m,) flags, who passes in the end
+    accepted_quality : E[f | accepted] after the moves; None if nobody passes
+    """
+
+    moved: Flags
+    moves: Floats
+    accepted: Flags
+    density: float
+    soft_density: float
+    gain: float
+    baseline: float
+    accepted_share: float
+    accepted_quality: float | None
+
+    @property
+    def value(self) -> float:
+        """Val: the mean quality after everyone has responded."""
+        return self.baseline + self.gain
+
+
+def evaluate(instance: Instance, mechanism: Mechanism) -> Outcome:
+    """The outcome of a mechanism in floats (Lemma 1 and Equations 1 and 2 of the paper).
+
+    Ties are settled as floats happen to round; `recount` settles them exactly.
+
+    >>> sample = Instance.from_arrays([[0.0], [0.5], [2.0]], [1.0], visible=[0], cost=1.0)
+    >>> outcome = evaluate(sample, Mechanism((1.0,), 1.0))
+    >>> outcome.moved.tolist(), outcome.gain, outcome.accepted_quality
+    ([True, True, False], 0.5, 1.3333333333333333)
+    """
+    w, threshold = mechanism.scaled()
+    norm = float(np.linalg.norm(w))
+    columns = np.flatnonzero(w)
+    x = instance.agents[:, columns]
+    centre = x.min(axis=0) / 2 + x.max(axis=0) / 2
+    # The threshold is taken relative to the centre before it is rounded: offsets cancel exactly.
+    level = float(threshold - exact_dot(w[columns], centre))
+    distance = (level - (x - centre) @ w[columns]) / norm
+    moved = (distance >= 0) & (distance * instance.cost <= 1)
+    moves = np.where(moved, distance, 0.0)
+    weight = instance.weights / instance.weights.sum()
+    quality = instance.agents @ instance.quality - instance.quality_offset
+    rate = float(w @ instance.quality) / norm
+    accepted = moved | (distance < 0)
+    share = float(weight @ accepted)
+    soft = float(weight @ moves)
+    after = float(weight @ np.where(accepted, quality, 0.0)) + rate * soft
+    return Outcome(
+        moved=moved,
+        moves=moves,
+        accepted=accepted,
+        density=float(weight @ moved),
+        soft_density=soft,
+        gain=rate * soft,
+        baseline=float(weight @ quality),
+        accepted_share=share,
+        accepted_quality=after / share if share > 0 else None,
+    )
+
+
+def best_response(instance: Instance, mechanism: Mechanism) -> Floats:
+    """δ_g(x) for every agent (Lemma 1): the features after the move, an (m, n) array."""
+    w, _threshold = mechanism.scaled()
+    moves = evaluate(instance, mechanism).moves
+    after: Floats = instance.agents + moves[:, None] * (w / np.linalg.norm(w))
+    return after
+
+
+@dataclass(frozen=True, eq=False)
+class LinearResponse:
+    """How agents respond to a linear mechanism g(x) = w·x − b (Lemma 9).
+
+    unbounded : (m,) flags; these agents gain by every further step along w and never stop
+    """
+
+    unbounded: Flags
+
+    def __str__(self) -> str:
+        count = int(self.unbounded.sum())
+        if count == 0:
+            return "nobody moves: a step costs every agent more than the score it brings"
+        who = "every agent" if count == len(self.unbounded) else f"{count} agents"
+        return f"{who} would move along the weights without bound; the others stay"
+
+
+def linear_response(instance: Instance, weights: ArrayLike) -> LinearResponse:
+    """Lemma 9: nobody with cost above ‖w‖ moves; everybody else moves without bound.
+
+    At cost = ‖w‖ the agent is indifferent; as in the paper, it counts as moving.
+
+    >>> sample = Instance.from_arrays([[0.0], [0.0]], [1.0], visible=[0], cost=[1.0, 2.0])
+    >>> linear_response(sample, [1.0]).unbounded.tolist()
+    [True, False]
+    """
+    norm_squared = exact_dot(w := checks.array(weights, "weights", 1), w)
+    # cost ≤ ‖w‖ is settled in rationals where floats are too close to tell.
+    low, high = (float(norm_squared) ** 0.5 * factor for factor in (1 - 1e-12, 1 + 1e-12))
+    unbounded = instance.cost <= low
+    for i in np.flatnonzero((instance.cost > low) & (instance.cost < high)):
+        unbounded[i] = Fraction(float(instance.cost[i])) ** 2 <= norm_squared
+    return LinearResponse(unbounded)

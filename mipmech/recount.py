@@ -1,0 +1,301 @@
+"""The exact truth: density, gain and value of a mechanism in rationals. The only grader.
+
+For a rule w·x ≥ b with any w ≠ 0, let d_i = b − w·x_i. Agent i moves iff d_i ≥ 0 and
+c_i² d_i² ≤ ‖w‖² (Lemma 1 without the root; both ends closed), and
+
+    Gain = (w·w_f) Σ ω_i d_i / ‖w‖²   over those who move.
+
+The floats of the file are rationals, so all of this is exact. A float filter with an error bound
+settles almost every agent; integers settle the rest; sums are exact (`exact.exact_dot`), so that a
+million agents take about a second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mipmech.errors import InputError
+from mipmech.exact import (
+    common_integers,
+    exact_dot,
+    exact_sum,
+    fractions,
+    round_down,
+    round_up,
+    sqrt_bounds,
+)
+from mipmech.geometry import EPSILON
+from mipmech.instance import Instance
+from mipmech.mechanism import Mechanism
+
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+Sides = NDArray[np.int8]
+Numbers = NDArray[np.int64]
+
+# Underflow of a product loses less than this, whatever the data.
+UNDERFLOW = 1e-300
+# Above this many undecided agents it pays to look for equal ones first.
+WORTH_SORTING = 256
+
+
+class Side(IntEnum):
+    """Where an agent stands before it moves."""
+
+    ABOVE = -1  # passes already
+    INSIDE = 0  # in the margin: moves (by 0 if exactly on the threshold)
+    BEYOND = 1  # too far to move
+
+
+class ExactDirection:
+    """A direction in the user's coordinates, exactly; the thresholds along it.
+
+    Scores and ends are floats in units of their own (weights scaled by a power of two, taken from
+    a centre), each within ``error`` of the exact number in these units.
+
+    scores : (m,) array, w·(x_i − centre)
+    limits : (m,) array, reach_i ‖w‖, so that agent i is in the margin for b in [score, score+limit]
+    error : (m,) array, bounds the rounding of scores and of scores + limits
+    """
+
+    def __init__(self, instance: Instance, mechanism: Mechanism) -> None:
+        self.instance = instance
+        if mechanism.view_weights is None:
+            exact = fractions(np.array(mechanism.weights))
+        else:
+            v = np.array(mechanism.view_weights)
+            exact = [exact_dot(column, v) for column in instance.view.matrix.T]
+        columns = [j for j, weight in enumerate(exact) if weight]
+        if not columns:
+            raise InputError("are all 0; a rule needs a direction", field="weights")
+        largest = max(abs(w) for w in exact)
+        exponent = largest.numerator.bit_length() - largest.denominator.bit_length()
+        self.factor = Fraction(2) ** -exponent
+        self.columns = columns
+        self.weights = [exact[j] * self.factor for j in columns]
+        self.square = sum((w * w for w in self.weights), Fraction(0))
+        self.rate = sum(
+            (
+                w * Fraction(float(instance.quality[j]))
+                for w, j in zip(self.weights, columns, strict=True)
+            ),
+            Fraction(0),
+        )
+        self.x = instance.agents[:, columns]
+        centre = self.x.min(axis=0) / 2 + self.x.max(axis=0) / 2
+        self.centre_score = self._score(centre)
+        rounded = np.array([float(w) for w in self.weights])
+        offsets = self.x - centre
+        self.scores: Floats = offsets @ rounded
+        norm = float(sum(sqrt_bounds(self.square)) / 2)
+        self.limits: Floats = norm / instance.cost
+        # Subtraction, rounding of w, products and sums: fewer than n + 4 roundings on a path.
+        np.abs(offsets, out=offsets)
+        self.error: Floats = (len(columns) + 4) * EPSILON * (offsets @ np.abs(rounded))
+        self.error += 8 * EPSILON * self.limits + UNDERFLOW
+
+    def _score(self, x: Floats) -> Fraction:
+        """w·x in rationals, scaled."""
+        return sum(
+            (w * Fraction(float(v)) for w, v in zip(self.weights, x, strict=True)), Fraction(0)
+        )
+
+    def level(self, threshold: float) -> Fraction:
+        """A threshold in the units of the scores."""
+        return Fraction(threshold) * self.factor - self.centre_score
+
+    def threshold(self, level: float) -> float:
+        """A level in the units of the scores as a threshold, rounded."""
+        return float((Fraction(level) + self.centre_score) / self.factor)
+
+    def left_end(self, agent: int) -> float:
+        """The smallest threshold that agent does not pass already (or meets exactly)."""
+        return round_up(self._score(self.x[agent]) / self.factor)
+
+    def right_end(self, agent: int) -> float:
+        """The largest threshold within the agent's reach."""
+        norm = sqrt_bounds(self.square)[0]
+        reach = norm / Fraction(float(self.instance.cost[agent]))
+        return round_down((self._score(self.x[agent]) + reach) / self.factor)
+
+    def sides(self, threshold: float, agents: Numbers | None = None) -> Sides:
+        """The `Side` of every agent (or of those listed), exactly."""
+        scores, limits, error, cost = self.scores, self.limits, self.error, self.instance.cost
+        if agents is not None:
+            scores, limits, error, cost = (a[agents] for a in (scores, limits, error, cost))
+        level = float(self.level(threshold))
+        distance = level - scores
+        doubt = error + 4 * EPSILON * (abs(level) + np.abs(distance))
+        above = distance < -doubt
+        beyond = distance - limits > doubt
+        inside = (distance > doubt) & (limits - distance > doubt)
+        result = beyond.astype(np.int8) - above.astype(np.int8)
+        open_cases = np.flatnonzero(~(above | beyond | inside))
+        if len(open_cases):
+            numbers = open_cases if agents is None else agents[open_cases]
+            result[open_cases] = self._settle(threshold, numbers)
+        return result
+
+    def _settle(self, threshold: float, agents: Numbers) -> Sides:
+        """The sides of agents that floats cannot tell, in integers."""
+        rows = np.column_stack([self.x[agents], self.instance.cost[agents]])
+        inverse: NDArray[np.intp] | slice = slice(None)
+        if len(agents) > WORTH_SORTING:
+            rows, inverse = np.unique(rows, axis=0, return_inverse=True)
+            inverse = inverse.reshape(-1)
+        x, x_shift = common_integers(rows[:, :-1])
+        cost, cost_shift = common_integers(rows[:, -1])
+        # All denominators are powers of two; bring everything to the largest of them.
+        bound = Fraction(threshold) * self.factor
+        w_shift = max(w.denominator for w in self.weights).bit_length() - 1
+        shift = max(x_shift + w_shift, bound.denominator.bit_length() - 1)
+        score = sum(x[:, j] * int(w * (1 << (shift - x_shift))) for j, w in enumerate(self.weights))
+        distance = int(bound * (1 << shift)) - score
+        limit = int(self.square * (1 << 2 * (shift + cost_shift)))
+        squared = (cost * distance) ** 2
+        sides = np.where(distance < 0, Side.ABOVE, np.where(squared <= limit, 0, Side.BEYOND))
+        return np.asarray(sides, dtype=np.int8)[inverse]
+
+
+@dataclass(frozen=True, eq=False)
+class Recount:
+    """A mechanism's exact outcome on an instance; every figure is a Fraction.
+
+    sides : (m,) array of `Side`
+    """
+
+    instance: Instance
+    mechanism: Mechanism
+    direction: ExactDirection
+    sides: Sides
+
+    def __repr__(self) -> str:
+        return f"Recount(density={float(self.density)!r}, gain={float(self.gain)!r})"
+
+    @property
+    def covered(self) -> Numbers:
+        """The numbers of the agents in the margin."""
+        return np.flatnonzero(self.sides == Side.INSIDE)
+
+    @property
+    def accepted(self) -> Flags:
+        """Who passes in the end."""
+        return self.sides <= Side.INSIDE
+
+    @cached_property
+    def _total(self) -> Fraction:
+        return exact_sum(self.instance.weights)
+
+    def _mass(self, agents: Flags | slice) -> Fraction:
+        return exact_sum(self.instance.weights[agents]) / self._total
+
+    def _mean(
+        self, agents: Flags | slice, columns: Sequence[int], coefficients: list[Fraction]
+    ) -> Fraction:
+        """Σ ω_i (coefficients · x_i) over some agents, ω normalised."""
+        weights = self.instance.weights[agents]
+        sums = (exact_dot(self.instance.agents[agents, j], weights) for j in columns)
+        return (
+            sum((c * s for c, s in zip(coefficients, sums, strict=True)), Fraction(0)) / self._total
+        )
+
+    @cached_property
+    def density(self) -> Fraction:
+        """Den: the share of agents in the margin."""
+        return self._mass(self.sides == Side.INSIDE)
+
+    @cached_property
+    def moved(self) -> Fraction:
+        """Σ ω_i d_i over those who move, for the direction's scaled weights: ‖w‖ times SDen."""
+        inside = self.sides == Side.INSIDE
+        direction = self.direction
+        bound = Fraction(self.mechanism.threshold) * direction.factor
+        scores = self._mean(inside, direction.columns, direction.weights)
+        return bound * self.density - scores
+
+    @cached_property
+    def gain(self) -> Fraction:
+        """How much the mechanism raises mean quality."""
+        return self.direction.rate * self.moved / self.direction.square
+
+    def _quality(self, agents: Flags | slice) -> Fraction:
+        """Σ ω_i f(x_i) over some agents, before they move."""
+        quality = self.instance.quality
+        columns = [int(j) for j in np.flatnonzero(quality)]
+        mean = self._mean(agents, columns, fractions(quality[columns]))
+        return mean - Fraction(self.instance.quality_offset) * self._mass(agents)
+
+    @cached_property
+    def baseline(self) -> Fraction:
+        """E[f(x)]: the mean quality before any mechanism."""
+        return self._quality(slice(None))
+
+    @property
+    def value(self) -> Fraction:
+        """Val: the mean quality after everyone has responded."""
+        return self.baseline + self.gain
+
+    @cached_property
+    def accepted_share(self) -> Fraction:
+        """The share of agents who pass in the end."""
+        return self._mass(self.accepted)
+
+    @cached_property
+    def accepted_quality(self) -> Fraction | None:
+        """E[f | accepted] after the moves (the paper's Discussion); None if nobody passes."""
+        if not self.accepted_share:
+            return None
+        return (self._quality(self.accepted) + self.gain) / self.accepted_share
+
+    @cached_property
+    def soft_density(self) -> float:
+        """SDen in the user's units; the only figure with a root in it, hence a float."""
+        return float(self.moved / sqrt_bounds(self.direction.square)[0])
+
+    def eta_within(self, eta: float, tolerance: float) -> bool:
+        """Whether |w·w_f/‖w‖ − η| ≤ tolerance, exactly up to 2^-200."""
+        low, high = sqrt_bounds(self.direction.square)
+        ends = sorted((self.direction.rate / low, self.direction.rate / high))
+        center, width = Fraction(eta), Fraction(tolerance)
+        return center - width <= ends[0] and ends[1] <= center + width
+
+    @property
+    def eta(self) -> float:
+        """w·w_f/‖w‖, rounded: quality gained per unit of distance moved."""
+        return float(self.direction.rate / sqrt_bounds(self.direction.square)[0])
+
+    def to_dict(self) -> dict[str, Any]:
+        """The figures as floats."""
+        quality = self.accepted_quality
+        return {
+            "mechanism": self.mechanism.to_dict(),
+            "density": float(self.density),
+            "gain": float(self.gain),
+            "value": float(self.value),
+            "accepted_share": float(self.accepted_share),
+            "accepted_quality": None if quality is None else float(quality),
+            "covered": self.covered.tolist(),
+        }
+
+
+def recount(instance: Instance, mechanism: Mechanism) -> Recount:
+    """Grade a mechanism in rationals.
+
+    An agent at exactly the reach of 1/10 is inside, although the float 0.1 is above 1/10:
+
+    >>> sample = Instance.from_arrays([[0.0], [1.0]], [1.0], visible=[0], cost=[10.0, 1.0])
+    >>> recount(sample, Mechanism((1.0,), 0.1)).density
+    Fraction(0, 1)
+    >>> recount(sample, Mechanism((10.0,), 1.0)).gain
+    Fraction(1, 20)
+    """
+    direction = ExactDirection(instance, mechanism)
+    return Recount(instance, mechanism, direction, direction.sides(mechanism.threshold))

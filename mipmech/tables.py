@@ -1,0 +1,137 @@
+"""Agents from a CSV or npy file that lies beside an instance file.
+
+Such files come from strangers: they are read as data only (never unpickled), from inside the
+instance's folder only, and a header that promises more than the file holds is not believed.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from itertools import chain
+from pathlib import Path
+from typing import NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mipmech import files
+from mipmech.errors import InputError, shorten
+
+Floats = NDArray[np.float64]
+
+FIELD = "agents"
+# A header of a plain array takes about a hundred bytes.
+LONGEST_NPY_HEADER = 10_000
+
+
+def read_csv(path: Path) -> tuple[Floats, tuple[str, ...]]:
+    """Agents and feature names: a header line, then a line of numbers per agent."""
+    text = files.read_text(path)
+    # Leaving out the line numbers makes the usual case fast; a fault is looked up afterwards.
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    try:
+        header = next(reader, [])
+        lines = list(reader)
+    except csv.Error as error:
+        raise InputError(
+            f"line {reader.line_num} is not CSV: {error}", file=path, field=FIELD
+        ) from None
+    _check_header(header, path)
+    while lines and not lines[-1]:
+        lines.pop()
+    if not lines:
+        raise InputError("has a header but no agents; add a line per agent", file=path, field=FIELD)
+    width = len(header)
+    body = text.partition("\n")[2]
+    if {len(line) for line in lines} != {width} or not body.isascii() or "_" in body:
+        _find_fault(lines, header, path)
+    try:
+        flat = np.fromiter(map(float, chain.from_iterable(lines)), np.float64)
+    except ValueError:
+        _find_fault(lines, header, path)
+        raise  # a cell that float() refuses is always found above
+    return flat.reshape(len(lines), width), tuple(name.strip() for name in header)
+
+
+def _check_header(header: list[str], path: Path) -> None:
+    if not header:
+        raise InputError(
+            "is empty; start with a header line of feature names", file=path, field=FIELD
+        )
+    if all(_is_number(cell) for cell in header):
+        raise InputError(
+            "starts with numbers; the first line must name the features (a line of numbers there"
+            " would be lost as an agent)",
+            file=path,
+            field=FIELD,
+        )
+
+
+def _is_number(cell: str) -> bool:
+    # float() also takes 1_000 and digits of other scripts; a data file does not mean those.
+    if not cell.isascii() or "_" in cell:
+        return False
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def _find_fault(lines: list[list[str]], header: list[str], path: Path) -> None:
+    """Raise for the first bad row, if there is one."""
+
+    def fail(row: int, message: str) -> NoReturn:
+        raise InputError(message, file=path, field=FIELD, row=row)
+
+    for row, line in enumerate(lines):
+        if not line:
+            fail(row, "is a blank line; remove it")
+        if len(line) != len(header):
+            fail(row, f"has {len(line)} cells, the header has {len(header)}; fill or remove it")
+        for name, cell in zip(header, line, strict=True):
+            if not cell.strip():
+                fail(row, f"has no number under {shorten(name)}; fill it in or leave the row out")
+            if not _is_number(cell):
+                fail(
+                    row,
+                    f"has {shorten(cell)} under {shorten(name)}; a plain number must stand there",
+                )
+
+
+def read_npy(path: Path) -> Floats:
+    """Agents from a two-dimensional npy array of numbers."""
+
+    def fail(message: str) -> NoReturn:
+        raise InputError(message, file=path, field=FIELD)
+
+    with path.open("rb") as stream:
+        try:
+            version = np.lib.format.read_magic(stream)
+            read_header = {
+                (1, 0): np.lib.format.read_array_header_1_0,
+                (2, 0): np.lib.format.read_array_header_2_0,
+            }[version]
+            shape, _fortran, dtype = read_header(stream, max_header_size=LONGEST_NPY_HEADER)
+        except KeyError:
+            fail("is an npy file of an unknown version; save it again with numpy.save")
+        except (ValueError, OverflowError, MemoryError, RecursionError):
+            fail("is not an npy file; write one with numpy.save(file, array)")
+        if dtype.hasobject:
+            fail("holds pickled Python objects, which are never loaded; save an array of float64")
+        if dtype.kind not in "fiu" or dtype.itemsize > 8:
+            fail(f"holds values of type {dtype}; save an array of float64")
+        if len(shape) != 2:
+            fail(f"has {len(shape)} dimensions; agents are rows and features columns")
+        promised = dtype.itemsize * int(shape[0]) * int(shape[1])
+        held = os.fstat(stream.fileno()).st_size - stream.tell()
+        if promised > held:
+            fail(f"is cut off: its header promises {promised} bytes of data, it has {held}")
+        stream.seek(0)
+        array = np.lib.format.read_array(stream, allow_pickle=False)
+    values = array.astype(np.float64)
+    if dtype.kind in "iu" and not (np.abs(values) < 2.0**53).all():
+        fail("holds integers beyond 2^53, which floats cannot tell apart; save float64")
+    return values
