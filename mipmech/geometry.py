@@ -94,16 +94,15 @@ class Geometry:
 
     @cached_property
     def p_norm(self) -> float:
-        """‖P w_f‖; 0, exactly, means that no visible rule changes quality."""
-        low, high = sqrt_bounds(exact_dot(self.p, self.p))
+        """‖P w_f‖, correctly rounded; 0 means, exactly, that no visible rule changes quality."""
+        low, high = sqrt_bounds(seen_square(self.instance))
         return float((low + high) / 2)
 
     @cached_property
     def p_norm_bounds(self) -> tuple[float, float]:
-        """Floats around the exact ‖P w_f‖."""
-        low, high = sqrt_bounds(exact_dot(self.p, self.p))
-        error = Fraction(self.rounding.p)
-        return round_down(max(low - error, Fraction(0))), round_up(high + error)
+        """Neighbouring floats around ‖P w_f‖ (the same one twice if it is a float)."""
+        low, high = sqrt_bounds(seen_square(self.instance))
+        return round_down(low), round_up(high)
 
     @cached_property
     def radius(self) -> float:
@@ -140,6 +139,25 @@ def reduce(instance: Instance) -> Geometry:
         unit=unit,
         rounding=Rounding(rounding.z / unit + UNDERFLOW, rounding.basis, rounding.p),
     )
+
+
+def seen_square(instance: Instance) -> Fraction:
+    """‖P w_f‖² in rationals: (B w_f)ᵀ (B Bᵀ)⁻¹ (B w_f) for independent rows of B."""
+    view = instance.view
+    if view.columns is not None:
+        p = instance.quality[list(view.columns)]
+        return exact_dot(p, p)
+    rows = view.matrix[list(view.rows)]
+    seen = [exact_dot(row, instance.quality) for row in rows]
+    # Elimination on the bordered Gram matrix leaves minus the wanted number in the corner.
+    table = [[exact_dot(a, b) for b in rows] + [s] for a, s in zip(rows, seen, strict=True)]
+    table.append([*seen, Fraction(0)])
+    for pivot in range(len(rows)):
+        for row in table[pivot + 1 :]:
+            factor = row[pivot] / table[pivot][pivot]
+            for column in range(pivot, len(row)):
+                row[column] -= factor * table[pivot][column]
+    return -table[-1][-1]
 
 
 Reduction = tuple[Floats, Floats | None, Floats, Floats, Rounding]

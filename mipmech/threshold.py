@@ -50,16 +50,9 @@ def best_threshold(instance: Instance, mechanism: Mechanism) -> Recount:
     starts = direction.scores
     ends = starts + direction.limits
     slack = 2 * direction.error
-    weights = instance.weights / float(exact_sum(instance.weights))
     latest = ends + slack
-    by_start = np.argsort(starts, kind="stable")
-    by_end = np.argsort(latest, kind="stable")
-    begun = np.searchsorted(starts[by_start], ends, side="right")
-    ended = np.searchsorted(latest[by_end], ends - slack, side="left")
-    moment = weights * starts
-    mass = _between(weights[by_start], begun, weights[by_end], ended)
-    hopeful = ends * mass - _between(moment[by_start], begun, moment[by_end], ended)
-    rounding = 8 * EPSILON * (np.abs(ends) + float(np.abs(starts).max())) * mass
+    hopeful = soft_profile(direction, ends, slack)
+    rounding = 16 * EPSILON * (np.abs(ends) + float(np.abs(starts).max()))
     best: Recount | None = None
     for _ in range(ENDS_TRIED):
         i = int(np.argmax(hopeful))
@@ -74,6 +67,24 @@ def best_threshold(instance: Instance, mechanism: Mechanism) -> Recount:
         hopeful[i] = -np.inf
     assert best is not None
     return best
+
+
+def soft_profile(direction: ExactDirection, levels: Floats, slack: Floats | float = 0.0) -> Floats:
+    """‖w‖·SDen at each of these levels (in the direction's units), in floats, O((m + L) log m).
+
+    ``slack`` (one per level) counts agents whose end is at most that much, and the rounding of
+    their own end, below the level.
+    """
+    starts = direction.scores
+    weights = direction.instance.weights / float(exact_sum(direction.instance.weights))
+    latest = starts + direction.limits + 2 * direction.error
+    by_start = np.argsort(starts, kind="stable")
+    by_end = np.argsort(latest, kind="stable")
+    begun = np.searchsorted(starts[by_start], levels, side="right")
+    ended = np.searchsorted(latest[by_end], levels - slack, side="left")
+    moment = weights * starts
+    mass = _between(weights[by_start], begun, weights[by_end], ended)
+    return levels * mass - _between(moment[by_start], begun, moment[by_end], ended)
 
 
 def _between(plus: Floats, up_to: Numbers, minus: Floats, down_to: Numbers) -> Floats:

@@ -1,0 +1,76 @@
+"""The paper's closed forms, one module per theme; where the text errs, see `docs/errata.md`.
+
+linear           Theorem 1: the best linear mechanism
+projection       Theorem 2: thresholds along P w_f, corrected grid and guarantees
+grids            Lemmas 2 and 4, the Lipschitz fact, the grids over η
+smoothing        Lemmas 3, 6, 7, 8: σ-smoothed distributions
+learning         Theorems 4 and 5, held-out bounds
+full_visibility  Proposition 1
+"""
+
+from mipmech.theory.full_visibility import FiniteWorld, counterexample, proposition1
+from mipmech.theory.grids import (
+    Grid,
+    angular_grid,
+    paper_grid,
+    quarter,
+    quarter_factor,
+    rotate,
+    soft_density_loss,
+)
+from mipmech.theory.learning import (
+    HeldOut,
+    held_out_bound,
+    pollard_sample_size,
+    sample_size,
+    uniform_deviation,
+)
+from mipmech.theory.linear import LinearRule, linear_rule
+from mipmech.theory.projection import (
+    ProjectionRule,
+    best_threshold_factor,
+    gain_ceiling,
+    paper_grid_rule,
+    projection_rule,
+)
+from mipmech.theory.smoothing import (
+    band_mass,
+    density_ratio,
+    lipschitz_constant,
+    paper_tail_radius,
+    soft_density_change,
+    tail_radius,
+)
+from mipmech.theory.statement import Statement
+
+__all__ = [
+    "FiniteWorld",
+    "Grid",
+    "HeldOut",
+    "LinearRule",
+    "ProjectionRule",
+    "Statement",
+    "angular_grid",
+    "band_mass",
+    "best_threshold_factor",
+    "counterexample",
+    "density_ratio",
+    "gain_ceiling",
+    "held_out_bound",
+    "linear_rule",
+    "lipschitz_constant",
+    "paper_grid",
+    "paper_grid_rule",
+    "paper_tail_radius",
+    "pollard_sample_size",
+    "projection_rule",
+    "proposition1",
+    "quarter",
+    "quarter_factor",
+    "rotate",
+    "sample_size",
+    "soft_density_change",
+    "soft_density_loss",
+    "tail_radius",
+    "uniform_deviation",
+]

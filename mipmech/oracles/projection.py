@@ -1,0 +1,55 @@
+"""The oracle that knows one direction: w ∝ P w_f, with its densest threshold.
+
+At η = ±‖P w_f‖ it is the only direction there is, so the answer is exact up to the band; at any
+other η this oracle has no answer.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from mipmech.geometry import Geometry
+from mipmech.mechanism import from_reduced
+from mipmech.oracles import (
+    BAND,
+    Answer,
+    Budget,
+    Stop,
+    answer_infeasible,
+    grade,
+    infeasible,
+)
+from mipmech.threshold import densest_threshold
+
+
+@dataclass(frozen=True)
+class Projection:
+    """w ∝ P w_f (or its opposite for η < 0), densest threshold."""
+
+    def __call__(self, geometry: Geometry, eta: float, budget: Budget) -> Answer:
+        """The densest threshold along P w_f if that direction has this η."""
+        timer = budget.start()
+        if infeasible(geometry, eta):
+            return answer_infeasible(eta, timer)
+        size = geometry.p_norm
+        if size == 0 or abs(abs(eta) - size) > BAND * size / 2:
+            return grade(geometry, eta, None, stop=Stop.NO_ANSWER, timer=timer)
+        u = math.copysign(1.0, eta) * geometry.p / size
+        # cos of the angle to any direction of the band is at least 1 − 2·BAND (and a little more).
+        angle = (
+            2 * math.sqrt(BAND) * 1.01 + 2 * geometry.rounding.basis + geometry.rounding.p / size
+        )
+        spread = geometry.radius * (angle if geometry.rank > 1 else 0.0)
+        direction = from_reduced(geometry, u, 0.0)
+        found = densest_threshold(geometry.instance, direction, widen=spread * geometry.unit)
+        timer.tell(found.recount.density, found.at_most, 1)
+        return grade(
+            geometry,
+            eta,
+            found.recount.mechanism,
+            at_most=found.at_most,
+            level="attested",
+            stop=Stop.FINISHED,
+            timer=timer,
+        )

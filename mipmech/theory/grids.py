@@ -1,0 +1,155 @@
+"""Grids over η: the paper's (Algorithm 1), and the angular grid that needs no smoothness.
+
+The Lipschitz fact and the two grid theorems are stated here and proved in `docs/theory.md`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mipmech.errors import InputError
+from mipmech.geometry import Geometry
+from mipmech.instance import Instance
+from mipmech.mechanism import Mechanism
+from mipmech.recount import Recount, recount
+from mipmech.theory.statement import Statement
+
+Floats = NDArray[np.float64]
+
+# Angles are computed in floats; a step this much smaller makes up for it.
+ROUNDING = 1e-9
+
+
+def rotate(w1: ArrayLike, w2: ArrayLike, epsilon: float) -> Floats:
+    """Lemma 2: a unit vector w in the plane of w1 and w2 with w·w2 = w1·w2 + ε and w·w1 ≥ 1 − ε.
+
+    w1, w2 : unit vectors that are not parallel; 0 ≤ ε and w1·w2 ≤ 1 − 2ε
+
+    (The paper prints w·w2 = w·w1 + ε. If w1 = −w2 the two span no plane, and in a space of one
+    dimension the lemma is false.)
+
+    >>> rotate([1.0, 0.0], [0.0, 1.0], 0.5).round(6).tolist()
+    [0.866025, 0.5]
+    """
+    a, b = np.asarray(w1, dtype=np.float64), np.asarray(w2, dtype=np.float64)
+    omega = float(a @ b)
+    if epsilon < 0 or omega > 1 - 2 * epsilon:
+        raise InputError("Lemma 2 needs 0 ≤ ε and w1·w2 ≤ 1 − 2ε", field="epsilon")
+    across = a - omega * b
+    length = float(np.linalg.norm(across))
+    if length < 1e-12:
+        raise InputError("w1 and w2 are parallel, so they span no plane to rotate in", field="w1")
+    # The proof's α w1 + β w2, written in the orthonormal basis of the plane, where nothing cancels.
+    target = min(omega + epsilon, 1.0)
+    result: Floats = target * b + math.sqrt(max(0.0, 1 - target**2)) * across / length
+    return result
+
+
+def quarter(instance: Instance, mechanism: Mechanism) -> tuple[Recount, Statement]:
+    """Lemma 4: the better of b and b + ℓ_min/2 has soft density ≥ (ℓ_min/4) · density at b.
+
+    For equal costs this is the paper's 1/4. For unequal ones ℓ_min is the least reach among the
+    agents that count: of the agents in the margin, half are at distance at least ℓ_min/2, or half
+    are nearer and stay within reach after the shift. Returns the better one's recount.
+    """
+    counts = instance.weights > 0
+    shortest = 1 / float(instance.cost[counts].max())
+    norm = math.hypot(*mechanism.weights)
+    shifted = mechanism.at(mechanism.threshold + shortest / 2 * norm)
+    both = [recount(instance, mechanism), recount(instance, shifted)]
+    better = max(both, key=lambda r: r.moved)
+    promise = shortest / 4 * float(both[0].density)
+    return better, Statement("Lemma 4", better.soft_density, promise)
+
+
+def quarter_factor(instance: Instance) -> Fraction:
+    """ℓ_min/(4 ℓ_max): the factor of Lemma 4 against soft density; 1/4 for equal costs."""
+    cost = instance.cost[instance.weights > 0]
+    return Fraction(float(cost.min())) / Fraction(float(cost.max())) / 4
+
+
+def soft_density_loss(radius: float, angle: float) -> float:
+    """The Lipschitz fact: max_b SDen falls by at most 2·δ when u turns by ``angle``.
+
+    δ = 2 R sin(angle/2) bounds |u·z_i − u'·z_i| for agents within R of the centre; under u' the
+    threshold b − δ keeps every agent of the margin at a distance in [d_i − 2δ, d_i]. No smoothness
+    is needed, because b is free to move.
+    """
+    return 4 * radius * math.sin(min(angle, math.pi) / 2)
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """Values of η to ask an oracle for, and what the best of the answers is then worth.
+
+    etas : the values, from ‖p‖ down
+    factor, additive : exact answers give Gain ≥ factor·opt − additive
+    """
+
+    etas: Floats
+    factor: float
+    additive: float
+
+    def __len__(self) -> int:
+        return len(self.etas)
+
+
+def angular_grid(geometry: Geometry, epsilon: float, soft: bool = False) -> Grid:
+    """η_j = ‖p‖ cos(jΔ) for all jΔ < π/2; ε in units of gain.
+
+    With a density oracle and Lemma 4's two thresholds, Δ = 2ε/(R‖p‖) gives Gain ≥ ¼·opt − ε (for
+    unequal costs, `quarter_factor` in place of ¼). With a soft-density oracle (``soft``),
+    Δ = ε/(2R‖p‖) gives opt − ε for any costs. On the sample itself; no smoothness needed.
+
+    The best direction's angle to p is rounded *down* to a multiple of Δ, so u·p does not shrink and
+    η = 0 need not be asked; max_b SDen falls by at most 2RΔ (`soft_density_loss`).
+
+    >>> from mipmech.geometry import reduce
+    >>> square = [[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]]
+    >>> g = reduce(Instance.from_arrays(square, [1.0, 0.0], visible=[0, 1], cost=1.0))
+    >>> len(angular_grid(g, 0.1))  # against 10,001 of the paper's
+    8
+    """
+    if not epsilon > 0 or math.isinf(epsilon):
+        raise InputError(f"is {epsilon}; give a number above 0", field="epsilon")
+    factor = 1.0 if soft else float(quarter_factor(geometry.instance))
+    size = geometry.p_norm
+    if size == 0:
+        return Grid(np.zeros(1), 1.0, 0.0)
+    radius = (geometry.radius + geometry.rounding.z) * geometry.unit
+    if geometry.rank == 1 or geometry.radius == 0:
+        # One direction, or one that is best for everybody: P w_f loses nothing to any other.
+        return Grid(np.array([size]), factor, 0.0)
+    # Loss of opt before the factor: 2RΔ‖p‖. Times 1/4 that is ε for Δ = 2ε/(R‖p‖).
+    step = (epsilon / 2 if soft else 2 * epsilon) / (radius * size) * (1 - ROUNDING)
+    count = math.ceil(math.pi / 2 / step)
+    etas = size * np.cos(step * np.arange(count))
+    return Grid(np.maximum(etas, 0.0), factor, factor * 2 * radius * step * size)
+
+
+def paper_grid(p_norm: float, epsilon: float, sigma: float, radius: float) -> Floats:
+    """Algorithm 1's grid: η = 0, ε'‖p‖, 2ε'‖p‖, …, ‖p‖ with ε' = min(ε⁴, ε²σ⁴/r⁴).
+
+    Theorem 3 counts r²/σ² where this ε' gives r⁴/σ⁴ calls. Its guarantee ¼·opt − O(ε) is for the
+    σ-smoothed population, with a constant that the paper does not give.
+
+    >>> len(paper_grid(1.0, 0.1, 0.4, 1.0))
+    10001
+    """
+    for name, value in (("epsilon", epsilon), ("sigma", sigma), ("radius", radius)):
+        if not value > 0 or math.isinf(value):
+            raise InputError(f"is {value}; give a number above 0", field=name)
+    step = min(epsilon**4, epsilon**2 * (sigma / radius) ** 4)
+    count = math.floor(1 / step * (1 + 1e-12))
+    if count > 100_000_000:
+        raise InputError(
+            f"gives a grid of {count:.3g} values; choose a larger epsilon, or the angular grid",
+            field="epsilon",
+        )
+    etas = np.minimum(np.arange(count + 1) * (step * p_norm), p_norm)
+    return etas if etas[-1] == p_norm else np.append(etas, p_norm)

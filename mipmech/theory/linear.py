@@ -1,0 +1,75 @@
+"""Theorem 1: the best linear mechanism is the longest vector along P w_f."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mipmech.errors import InputError
+from mipmech.geometry import reduce
+from mipmech.instance import Instance
+from mipmech.mechanism import LinearResponse, from_reduced, linear_response
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class LinearRule:
+    """The linear mechanism of Theorem 1 and what it does.
+
+    weights : n numbers, R · P w_f/‖P w_f‖ (all 0 if P w_f = 0)
+    response : who moves without bound (Lemma 9)
+    value : E[h(f)] afterwards; may be infinite
+    baseline : E[h(f)] before
+    """
+
+    weights: Floats
+    response: LinearResponse
+    value: float
+    baseline: float
+
+
+def linear_rule(
+    instance: Instance,
+    norm: float,
+    h: Callable[[Floats], Floats] | None = None,
+    h_limit: float = math.inf,
+) -> LinearRule:
+    """Theorem 1: among linear rules of length at most ``norm``, R·P w_f/‖P w_f‖ has the best gain.
+
+    ``h`` is any *nondecreasing* function of the quality (default: the quality itself), applied to
+    an array; ``h_limit`` is its limit at infinity, which agents who move without bound reach. The
+    paper says monotonic; for a decreasing h the theorem is false, and such an h is refused where
+    the sample shows it.
+
+    >>> sample = Instance.from_arrays([[0.0], [1.0]], [1.0], visible=[0], cost=[1.0, 3.0])
+    >>> linear_rule(sample, 2.0, h=np.tanh, h_limit=1.0).value  # agent 0 moves without bound
+    0.8807970779778824
+    """
+    if not norm >= 0 or math.isinf(norm):
+        raise InputError(f"is {norm}; give a length of 0 or more", field="norm")
+    quality = instance.agents @ instance.quality - instance.quality_offset
+    levels = quality if h is None else np.asarray(h(quality), dtype=np.float64)
+    in_order = levels[np.argsort(quality, kind="stable")]
+    if (np.diff(in_order) < 0).any() or in_order[-1] > h_limit:
+        raise InputError(
+            "must be nondecreasing with limit h_limit; Theorem 1 needs that", field="h"
+        )
+    geometry = reduce(instance)
+    share = instance.weights / instance.weights.sum()
+    baseline = float(share @ levels)
+    if geometry.p_norm == 0 or norm == 0:
+        # No visible direction changes quality: whoever moves, moves at right angles to w_f.
+        still = LinearResponse(np.zeros(instance.size, dtype=np.bool_))
+        return LinearRule(np.zeros(instance.width), still, baseline, baseline)
+    unit = from_reduced(geometry, geometry.p / geometry.p_norm, 0.0).weights
+    response = linear_response(instance, [norm])
+    after = np.where(response.unbounded, h_limit, levels)
+    counts = share > 0  # 0 · inf would be NaN
+    return LinearRule(
+        norm * np.array(unit), response, float(share[counts] @ after[counts]), baseline
+    )

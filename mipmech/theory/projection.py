@@ -1,0 +1,152 @@
+"""Theorem 2: thresholds along P w_f, with the guarantees that are really proved.
+
+Let s_i be the scores along the unit vector P w_f/‖P w_f‖, 2r their range, ℓ_i the reaches. No
+mechanism gains more than ‖P w_f‖ Σ ω_i ℓ_i (`gain_ceiling`), since u·p ≤ ‖P w_f‖ and agent i moves
+at most ℓ_i.
+
+All thresholds. ∫ SDen(b) db = Σ ω_i ℓ_i²/2, over an interval of length 2r + ℓ_max; the best b is at
+least as good as the average, so the best threshold has at least the share
+
+    Σ ω ℓ² / (2 (2r + ℓ_max) Σ ω ℓ)         (equal costs: 1/(4rc + 2))
+
+of the ceiling, hence of the best gain.
+
+The grid b_j = s_min + jh, j = 1 … J, with h = ℓ_min/2. Let q_i = ⌊ℓ_i/h⌋ ≥ 2. The first grid point
+at or above s_i is at distance t ∈ [0, h); the points at t, t + h, …, t + (q_i − 1)h are all within
+reach, and their distances add up to at least h q_i(q_i − 1)/2. (A point at distance 0 adds nothing,
+so b_0 is not needed.) The last point needed is j = J = ⌈2r/h⌉ + q_max − 1. The best of the J points
+is at least as good as their average, so its share of the ceiling is at least
+
+    h Σ ω q(q − 1)/2 / (J Σ ω ℓ)            (equal costs: 1/(2⌈4rc⌉ + 2) ≥ 1/(8rc + 4)).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mipmech.errors import InputError
+from mipmech.geometry import Geometry, reduce
+from mipmech.instance import Instance
+from mipmech.mechanism import from_reduced
+from mipmech.recount import ExactDirection, Recount, recount
+from mipmech.threshold import best_threshold, soft_profile
+
+Floats = NDArray[np.float64]
+
+# Guarantees are computed in floats and lowered, ceilings raised, by more than that can cost.
+ROUNDING = 1e-12
+# Each further grid point costs time; beyond this many the best threshold is the better choice.
+MOST_GRID_POINTS = 10_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class ProjectionRule:
+    """The rule of Theorem 2: a threshold along P w_f.
+
+    recount : its exact outcome
+    factor : its gain is proved to be at least this share of the best gain of any mechanism
+    tried : the number of thresholds tried; None for all real ones
+    """
+
+    recount: Recount
+    factor: float
+    tried: int | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The outcome and the guarantee."""
+        return {**self.recount.to_dict(), "factor": self.factor, "thresholds_tried": self.tried}
+
+
+def projection_rule(
+    instance: Instance, thresholds: Literal["all", "grid"] = "all"
+) -> ProjectionRule | None:
+    """Theorem 2, corrected: the best threshold along P w_f, over all b or over a grid.
+
+    None if P w_f = 0: then no visible rule changes quality, and every gain is 0.
+
+    >>> sample = Instance.from_arrays([[0.0, 1.0], [0.5, 0.0]], [1.0, 2.0], visible=[0], cost=1.0)
+    >>> rule = projection_rule(sample)
+    >>> rule.recount.mechanism.threshold, float(rule.recount.gain), round(rule.factor, 6)
+    (1.0, 0.75, 0.333333)
+    """
+    geometry = reduce(instance)
+    if geometry.p_norm == 0:
+        return None
+    along = from_reduced(geometry, geometry.p / geometry.p_norm, 0.0)
+    range_ = _range(geometry)
+    if thresholds == "all":
+        factor = best_threshold_factor(instance, range_)
+        return ProjectionRule(best_threshold(instance, along), factor, None)
+    grid, factor = _grid(instance, range_)
+    direction = ExactDirection(instance, along)
+    levels = grid * float(direction.square) ** 0.5
+    levels += float(direction.scores[instance.weights > 0].min())
+    best = direction.threshold(float(levels[np.argmax(soft_profile(direction, levels))]))
+    return ProjectionRule(recount(instance, along.at(best)), factor, len(grid))
+
+
+def _range(geometry: Geometry) -> float:
+    """2r: the range of the scores along P w_f, in the user's units, agents that count only."""
+    scores = geometry.z[geometry.weight > 0] @ (geometry.p / geometry.p_norm)
+    rounded = float(scores.max() - scores.min()) + 2 * geometry.rounding.z
+    return rounded * geometry.unit * (1 + ROUNDING)
+
+
+def best_threshold_factor(instance: Instance, range_: float) -> float:
+    """The share of the best gain that the best of all thresholds along P w_f surely has.
+
+    ``range_`` is 2r, the range of the scores along P w_f/‖P w_f‖.
+    """
+    weight, reach = _counting(instance)
+    top = float(weight @ reach**2)
+    return top / (2 * (range_ + float(reach.max())) * float(weight @ reach)) * (1 - ROUNDING)
+
+
+def _grid(instance: Instance, range_: float) -> tuple[Floats, float]:
+    """The grid of Theorem 2 as distances above the lowest score, and its factor."""
+    weight, reach = _counting(instance)
+    step = float(reach.min()) / 2
+    steps = np.floor(reach / step * (1 + ROUNDING))
+    count = math.ceil(range_ / step) + int(steps.max()) - 1
+    if count > MOST_GRID_POINTS:
+        raise InputError(
+            f"the grid of Theorem 2 has {count} thresholds here; use all thresholds instead",
+            field="thresholds",
+        )
+    sums = step * float(weight @ (steps * (steps - 1))) / 2
+    factor = sums / (count * float(weight @ reach)) * (1 - ROUNDING)
+    return np.arange(1.0, count + 1) * np.float64(step), factor
+
+
+def _counting(instance: Instance) -> tuple[Floats, Floats]:
+    """Weights (summing to 1) and reaches of the agents that count."""
+    counts = instance.weights > 0
+    weights = instance.weights[counts] / instance.weights.max()
+    return weights / weights.sum(), 1 / instance.cost[counts]
+
+
+def gain_ceiling(instance: Instance) -> float:
+    """‖P w_f‖ Σ ω_i ℓ_i: no mechanism gains more, not even one that is not a threshold rule."""
+    weight, reach = _counting(instance)
+    return reduce(instance).p_norm_bounds[1] * float(weight @ reach) * (1 + ROUNDING)
+
+
+def paper_grid_rule(instance: Instance, radius: float) -> Recount | None:
+    """Theorem 2 as printed: b = i/(2c), i = 1 … ⌈2rc⌉ + 1. Positive thresholds only.
+
+    Kept to show the error (`docs/errata.md`): a population on the negative side gains nothing.
+    """
+    geometry = reduce(instance)
+    if geometry.p_norm == 0:
+        return None
+    along = from_reduced(geometry, geometry.p / geometry.p_norm, 0.0)
+    cost = float(instance.cost[0])
+    if (instance.cost != cost).any():
+        raise InputError("must be the same for all agents in Theorem 2 as printed", field="cost")
+    numbers = range(1, math.ceil(2 * radius * cost) + 2)
+    return max((recount(instance, along.at(i / (2 * cost))) for i in numbers), key=lambda r: r.gain)

@@ -1,0 +1,75 @@
+"""σ-smoothed distributions: Lemmas 3, 6, 7 and 8, corrected where needed.
+
+D is σ-smoothed if x' = x + N(0, σ²I) with x from a distribution on the ball of radius r.
+"""
+
+from __future__ import annotations
+
+import math
+
+from mipmech.errors import InputError
+
+
+def _positive(**values: float) -> None:
+    for name, value in values.items():
+        if not value > 0:
+            raise InputError(f"is {value}; give a number above 0", field=name)
+
+
+def lipschitz_constant(sigma: float, reach: float) -> float:
+    """How fast SDen of a σ-smoothed distribution can change with b: max(1, ℓ/(σ√(2π))).
+
+    For one centre at distance t from the threshold, SDen is φ(t) = E[(t+σg) 1(0 ≤ t+σg ≤ ℓ)], and
+    φ'(t) = P(0 ≤ t+σg ≤ ℓ) − ℓ·N_σ(ℓ − t), a difference of two numbers in [0, 1] and
+    [0, ℓ/(σ√(2π))].
+    """
+    _positive(sigma=sigma, reach=reach)
+    return max(1.0, reach / (sigma * math.sqrt(2 * math.pi)))
+
+
+def soft_density_change(
+    sigma: float, radius: float, reach: float, angle: float, shift: float
+) -> float:
+    """Lemma 3, sharper: |SDen(w1,b1) − SDen(w2,b2)| ≤ L(|b1 − b2| + 2r sin(θ/2)).
+
+    L is `lipschitz_constant`, θ the angle of w1 and w2. This holds for all angles, shifts, reaches
+    and dimensions; the paper's O(ν + εR²) needs ε ≤ 1/(3R²) and a tail bound (Lemma 7) that fails
+    in three dimensions or more. Relative to the threshold, each centre c of the base moves by at
+    most |(w1 − w2)·c| ≤ 2r sin(θ/2), and the smoothed SDen is a mean of φ over the centres.
+    """
+    move = abs(shift) + 2 * radius * math.sin(min(abs(angle), math.pi) / 2)
+    return lipschitz_constant(sigma, reach) * move
+
+
+def band_mass(sigma: float, width: float) -> float:
+    """Lemma 6: a slab of this width has probability at most width/(σ√(2π)).
+
+    >>> round(band_mass(1.0, 0.5), 6)
+    0.199471
+    """
+    _positive(sigma=sigma)
+    return min(1.0, abs(width) / (sigma * math.sqrt(2 * math.pi)))
+
+
+def tail_radius(dimension: int, sigma: float, radius: float, epsilon: float) -> float:
+    """Lemma 7, corrected: P(‖x‖ ≥ H) ≤ ε for H = r + σ(√n + √(2 ln 1/ε)).
+
+    ‖x − c‖ is a 1-Lipschitz function of the noise with mean at most σ√n, and Gaussian concentration
+    gives the rest. `paper_tail_radius` is the printed one.
+    """
+    _positive(sigma=sigma, epsilon=epsilon)
+    return radius + sigma * (math.sqrt(dimension) + math.sqrt(2 * math.log(1 / epsilon)))
+
+
+def paper_tail_radius(sigma: float, radius: float, epsilon: float) -> float:
+    """Lemma 7 as printed: 2r + σ√(2 ln 1/ε), from a one-dimensional tail; false for n ≥ 3."""
+    _positive(sigma=sigma, epsilon=epsilon)
+    return 2 * radius + sigma * math.sqrt(2 * math.log(1 / epsilon))
+
+
+def density_ratio(
+    sigma: float, radius: float, distance: float, size: float, other_size: float
+) -> float:
+    """Lemma 8: p(x)/p(x') ≤ exp(D(2r + ‖x‖ + ‖x'‖)/(2σ²)) for ‖x − x'‖ ≤ D."""
+    _positive(sigma=sigma)
+    return math.exp(distance * (2 * radius + size + other_size) / (2 * sigma**2))

@@ -1,0 +1,29 @@
+"""A statement of the paper as two numbers that can be compared."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+
+@dataclass(frozen=True)
+class Statement:
+    """``larger ≥ smaller``, as the named statement claims; true or false on the data at hand.
+
+    >>> bool(Statement("Lemma 4", larger=0.5, smaller=0.25))
+    True
+    """
+
+    name: str
+    larger: Fraction | float
+    smaller: Fraction | float
+
+    def __bool__(self) -> bool:
+        return self.larger >= self.smaller
+
+    def __str__(self) -> str:
+        relation = "≥" if self else "<"
+        verdict = "holds" if self else "fails"
+        return (
+            f"{self.name} {verdict}: {float(self.larger):.6g} {relation} {float(self.smaller):.6g}"
+        )
