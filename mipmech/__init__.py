@@ -1,0 +1,82 @@
+"""Evaluation mechanisms for strategic agents.
+
+A planner accepts agents whose score on *visible* features reaches a threshold; agents move to pass
+if the move costs less than passing is worth. Which rule raises their true quality most?
+
+>>> import mipmech
+>>> sample = mipmech.make_instance("gaussian-mixture", agents=100, rank=2, seed=1)
+>>> rule = mipmech.theory.projection_rule(sample)
+>>> float(rule.recount.gain) <= mipmech.theory.gain_ceiling(sample)
+True
+
+Grading is exact: the floats of an instance are read as the rationals that they are.
+
+>>> found = mipmech.recount(sample, rule.recount.mechanism)
+>>> type(found.gain).__name__
+'Fraction'
+"""
+
+from mipmech import theory
+from mipmech.describe import Description, describe
+from mipmech.errors import InputError
+from mipmech.families import FAMILIES, example1
+from mipmech.families import make as make_instance
+from mipmech.geometry import Geometry, reduce
+from mipmech.instance import Instance, Known, Smoothing
+from mipmech.mechanism import (
+    LinearResponse,
+    Mechanism,
+    Outcome,
+    best_response,
+    density,
+    evaluate,
+    from_reduced,
+    gain,
+    linear_response,
+    soft_density,
+    to_reduced,
+)
+from mipmech.oracles import Answer, Budget, Event, Stop, oracle_named
+from mipmech.recount import Recount, Side, recount
+from mipmech.smoothed import Smoothed
+from mipmech.threshold import Densest, best_threshold, densest_threshold
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "FAMILIES",
+    "Answer",
+    "Budget",
+    "Densest",
+    "Description",
+    "Event",
+    "Geometry",
+    "InputError",
+    "Instance",
+    "Known",
+    "LinearResponse",
+    "Mechanism",
+    "Outcome",
+    "Recount",
+    "Side",
+    "Smoothed",
+    "Smoothing",
+    "Stop",
+    "best_response",
+    "best_threshold",
+    "densest_threshold",
+    "density",
+    "describe",
+    "evaluate",
+    "example1",
+    "from_reduced",
+    "gain",
+    "linear_response",
+    "make_instance",
+    "oracle_named",
+    "recount",
+    "reduce",
+    "soft_density",
+    "theory",
+    "to_reduced",
+]

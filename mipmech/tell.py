@@ -1,0 +1,152 @@
+"""A description in words and tables, for people at a terminal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from mipmech.describe import Description
+from mipmech.theory.projection import ProjectionRule
+
+# More terms or agents than this are cut short with an ellipsis.
+MOST_TERMS = 6
+MOST_AGENTS = 12
+
+
+def tell(description: Description, plot: Path | None = None) -> None:
+    """Print a description on stdout."""
+    console = Console(highlight=False, soft_wrap=False)
+    instance = description.instance
+    width = f"{instance.width} feature" + "s" * (instance.width != 1)
+    console.print(Text(instance.name, style="bold"))
+    console.print(
+        Text(
+            f"{instance.size} agents, {width}; the planner sees {description.geometry.rank}"
+            f" dimension{'s' * (description.geometry.rank != 1)}"
+        )
+    )
+    console.print(_facts(description))
+    if description.geometry.p_norm == 0:
+        console.print(
+            "The planner sees nothing that quality depends on (P w_f = 0): no rule on visible"
+            " features changes it, and every gain is 0."
+        )
+        return
+    _tell_linear(console, description)
+    if description.best is not None:
+        _tell_threshold(console, description, description.best)
+    if not description.complete:
+        console.print("Stopped at the time limit; what would come next was left out.")
+    if plot is not None:
+        console.print(Text(f"Picture of the best threshold along P w_f: {plot}"))
+
+
+def _facts(description: Description) -> Text:
+    instance, geometry = description.instance, description.geometry
+    reach = 1 / instance.cost
+    low, high, median = reach.min(), reach.max(), np.median(reach)
+    full = description.quality_norm
+    facts = {
+        "digest": instance.digest[:16],
+        "quality": _formula(description),
+        "seen part": f"‖P w_f‖ = {geometry.p_norm:.4g}, {geometry.p_norm / full:.1%} of ‖w_f‖",
+        "baseline": f"mean quality {description.baseline:.6g} before any rule",
+        "reach": f"{low:.4g} for everyone"
+        if low == high
+        else f"{low:.4g} to {high:.4g}, median {median:.4g}",
+        "ceiling": f"no rule gains more than {description.ceiling:.6g}",
+    }
+    if instance.known is not None:
+        known = instance.known
+        facts["known"] = f"best gain in [{known.lower:.6g}, {known.upper:.6g}]: {known.how}"
+    return Text("\n".join(f"  {key:<10} {value}" for key, value in facts.items()))
+
+
+def _formula(description: Description) -> str:
+    instance = description.instance
+    seen = (instance.view.matrix != 0).any(axis=0)
+    order = np.argsort(-np.abs(instance.quality), kind="stable")
+    terms = [
+        f"{instance.quality[j]:+.3g} {instance.feature_names[j]}" + " (hidden)" * (not seen[j])
+        for j in order
+        if instance.quality[j]
+    ]
+    rest = " …" if len(terms) > MOST_TERMS else ""
+    offset = f" {-instance.quality_offset:+.3g}" if instance.quality_offset else ""
+    return "f = " + " ".join(terms[:MOST_TERMS]).lstrip("+") + rest + offset
+
+
+def _tell_linear(console: Console, description: Description) -> None:
+    cost = description.instance.cost
+    low, high = cost.min(), cost.max()
+    console.print(Text("\nTheorem 1: a reward linear in the score along P w_f", style="bold"))
+    if low == high:
+        text = f"of length R moves nobody if R < {low:.4g}, else everybody, without bound."
+    else:
+        text = (
+            f"of length R moves nobody if R < {low:.4g}, everybody without bound if R ≥ {high:.4g},"
+            " and in between those whose cost is at most R."
+        )
+    console.print(text)
+
+
+def _tell_threshold(console: Console, description: Description, best: ProjectionRule) -> None:
+    instance = description.instance
+    console.print(
+        Text("\nTheorem 2: accept if the score along P w_f reaches a threshold", style="bold")
+    )
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1), pad_edge=False)
+    for heading in (
+        "thresholds",
+        "best",
+        "move",
+        "gain",
+        "quality",
+        "pass",
+        r"E\[f|pass]",
+        "≥ opt ×",
+    ):
+        table.add_column(
+            heading, justify="left" if heading == "thresholds" else "right", no_wrap=True
+        )
+    for rule in (best, description.grid):
+        if rule is None:
+            continue
+        found = rule.recount
+        quality = found.accepted_quality
+        table.add_row(
+            "all" if rule.tried is None else f"grid of {rule.tried}",
+            f"{found.mechanism.threshold:.5g}",
+            f"{float(found.density):.1%}",
+            f"{float(found.gain):.5g}",
+            f"{float(found.value):.5g}",
+            f"{float(found.accepted_share):.1%}",
+            "nobody" if quality is None else f"{float(quality):.5g}",
+            f"{rule.factor:.3g}",
+        )
+    console.print(table)
+    console.print("proved: the gain is at least this share of the best gain of any threshold rule")
+    found = best.recount
+    movers = found.covered[instance.weights[found.covered] > 0]
+    shown = ", ".join(str(i) for i in movers[:MOST_AGENTS])
+    more = f" and {len(movers) - MOST_AGENTS} more" if len(movers) > MOST_AGENTS else ""
+    console.print(Text(f"Who moves (best of all thresholds): agents {shown}{more}"))
+    _tell_changes(console, best)
+
+
+def _tell_changes(console: Console, best: ProjectionRule) -> None:
+    """What the movers do, feature by feature."""
+    found = best.recount
+    weights, _ = found.mechanism.scaled()
+    unit = weights / np.linalg.norm(weights)
+    mean = found.soft_density / float(found.density)
+    order = [j for j in np.argsort(-np.abs(unit), kind="stable") if unit[j]]
+    names = found.instance.feature_names
+    parts = [f"{names[j]} by {mean * unit[j]:+.3g}" for j in order[:MOST_TERMS]]
+    rest = ", …" if len(order) > MOST_TERMS else ""
+    console.print(Text(f"On average each of them changes {', '.join(parts)}{rest}"))

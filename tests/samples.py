@@ -1,0 +1,81 @@
+"""Hypothesis strategies: small instances with every kind of trouble."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import strategies as st
+
+from mipmech import Instance, Mechanism
+
+TENTHS = st.integers(-20, 20).map(lambda i: i / 10)
+WHOLE = st.integers(-5, 5).map(float)
+ANY = st.floats(-100, 100, allow_subnormal=False).map(lambda v: v if abs(v) > 1e-6 else 0.0)
+NUMBERS = st.sampled_from([TENTHS, WHOLE, ANY])
+COSTS = st.sampled_from([0.1, 0.3, 0.5, 1.0, 2.0, 3.0, 7.0, 10.0])
+OFFSETS = st.sampled_from([0.0, 0.0, 1.0, 3e7, -1e8])
+
+
+@st.composite
+def instances(draw, max_agents=9, max_width=4, kinds=("visible", "view", "projection")):
+    """An instance: ties, duplicates, zero weights, unequal costs, offsets, all kinds of view."""
+    n = draw(st.integers(1, max_width))
+    m = draw(st.integers(1, max_agents))
+    number = draw(NUMBERS)
+    rows = draw(st.lists(st.lists(number, min_size=n, max_size=n), min_size=m, max_size=m))
+    agents = np.array(rows) + draw(OFFSETS)
+    if draw(st.booleans()):
+        agents[-1] = agents[0]
+    quality = draw(st.lists(number, min_size=n, max_size=n).filter(any))
+    cost = draw(st.one_of(COSTS, st.lists(COSTS, min_size=m, max_size=m)))
+    weights = draw(
+        st.one_of(
+            st.none(),
+            st.lists(st.sampled_from([0.0, 0.1, 1.0, 3.0]), min_size=m, max_size=m).filter(any),
+        )
+    )
+    return Instance.from_arrays(
+        agents,
+        quality,
+        cost=cost,
+        weights=weights,
+        quality_offset=draw(TENTHS),
+        **draw(seen(n, kinds)),
+    )
+
+
+@st.composite
+def seen(draw, n, kinds=("visible", "view", "projection")):
+    """What the planner sees, as the argument of `Instance.from_arrays`."""
+    kind = draw(st.sampled_from(kinds))
+    k = draw(st.integers(1, n))
+    if kind == "visible":
+        return {"visible": draw(st.permutations(range(n)))[:k]}
+    rng = np.random.default_rng(draw(st.integers(0, 10**6)))
+    rows = rng.standard_normal((k, n))
+    if kind == "view":
+        if draw(st.booleans()):
+            rows = np.vstack([rows, rows[0]])  # an exactly dependent row
+        return {"view": rows}
+    basis = np.linalg.qr(rows.T)[0]
+    return {"projection": basis @ basis.T}
+
+
+@st.composite
+def mechanisms(draw, instance):
+    """A mechanism on the instance: nice or ugly direction, threshold near or at somebody's end."""
+    view = instance.view
+    size = len(view.matrix) if view.columns is None else view.rank
+    number = draw(NUMBERS)
+    v = np.array(draw(st.lists(number, min_size=size, max_size=size).filter(any)))
+    if view.columns is None:
+        # Dependent rows may cancel: keep to the first of them.
+        v = v if np.abs(view.matrix.T @ v).max() > 1e-9 else np.eye(size)[0]
+        weights, view_weights = view.matrix.T @ v, tuple(v.tolist())
+    else:
+        weights, view_weights = np.zeros(instance.width), None
+        weights[list(view.columns)] = v
+    agent = draw(st.integers(0, instance.size - 1))
+    reach = np.linalg.norm(weights) / instance.cost[agent]
+    score = float(instance.agents[agent] @ weights)
+    threshold = score + draw(st.sampled_from([0.0, 0.25, 0.5, 1.0, 1.5])) * float(reach)
+    return Mechanism(tuple(weights.tolist()), threshold, view_weights)
