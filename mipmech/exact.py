@@ -141,4 +141,4 @@ def round_down(value: Fraction) -> float:
 
 def round_up(value: Fraction) -> float:
     """The smallest float that is not below the rational."""
-    return -round_down(-value)
+    return -round_down(-value) + 0.0  # no −0

@@ -178,6 +178,8 @@ def _orthonormalise(instance: Instance, centre: Floats) -> Reduction:
     scale = 2.0 ** np.frexp(np.abs(rows).max(axis=1))[1]
     rows = rows / scale[:, None]
     basis = np.linalg.qr(rows.T)[0].T.copy()
+    # The sign is free; make the largest entry positive, so that axes point the way people expect.
+    basis *= np.sign(basis[np.arange(len(basis)), np.abs(basis).argmax(axis=1)])[:, None]
     transfer = rows @ basis.T
     # The computed inverse is good to 1e-7 at worst (`visibility.DEPENDENT`): SAFETY covers it.
     inverse = SAFETY * float(np.linalg.norm(np.linalg.inv(transfer)))

@@ -275,9 +275,15 @@ class Instance:
         result["agents"] = self.agents.tolist()
         return result
 
-    def save(self, path: str | Path, agents: Literal["inline", "csv", "npy"] = "inline") -> None:
+    def save(
+        self,
+        path: str | Path,
+        agents: Literal["inline", "csv", "npy"] = "inline",
+        table: str | None = None,
+    ) -> None:
         """Write the instance; ``csv`` and ``npy`` put the agents into a file beside it.
 
+        That file has the instance's name with another ending, unless ``table`` names it.
         Every float is written so that it reads back the same, and a file is either the old one or
         the new one, never half of it.
         """
@@ -285,18 +291,18 @@ class Instance:
         content = self.to_dict()
         try:
             if agents == "csv":
-                table = file.with_suffix(".csv")
+                beside = file.with_name(table or f"{file.stem}.csv")
                 rows = [",".join(map(repr, row)) for row in self.agents.tolist()]
                 header = ",".join(_quoted(name) for name in self.feature_names)
-                files.write(table, "\n".join([header, *rows, ""]).encode())
-                content["agents"] = {"csv": table.name}
+                files.write(beside, "\n".join([header, *rows, ""]).encode())
+                content["agents"] = {"csv": beside.name}
                 content.pop("features", None)
             elif agents == "npy":
-                table = file.with_suffix(".npy")
+                beside = file.with_name(table or f"{file.stem}.npy")
                 buffer = io.BytesIO()
                 np.save(buffer, self.agents, allow_pickle=False)
-                files.write(table, buffer.getvalue())
-                content["agents"] = {"npy": table.name}
+                files.write(beside, buffer.getvalue())
+                content["agents"] = {"npy": beside.name}
             files.write(file, _pretty(content).encode())
         except OSError as error:
             raise InputError(f"cannot be written: {files.reason(error)}", file=file) from None

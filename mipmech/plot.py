@@ -231,5 +231,7 @@ def _combination(row: Floats, instance: Instance) -> str:
         for value, name in zip(row, instance.feature_names, strict=True)
         if abs(value) > 0.005
     ]
+    if len(parts) == 1 and parts[0][0] > 0:
+        return parts[0][1]
     text = " + ".join(f"{value:.2f}·{name}" for value, name in parts[:4])
     return text.replace("+ -", "− ") + (" + …" if len(parts) > 4 else "")

@@ -63,7 +63,9 @@ def _facts(description: Description) -> Text:
     }
     if instance.known is not None:
         known = instance.known
-        facts["known"] = f"best gain in [{known.lower:.6g}, {known.upper:.6g}]: {known.how}"
+        low, high = f"{known.lower:.6g}", f"{known.upper:.6g}"
+        what = low if low == high else f"in [{low}, {high}]"
+        facts["known"] = f"best gain {what}, {known.how}"
     return Text("\n".join(f"  {key:<10} {value}" for key, value in facts.items()))
 
 
@@ -100,20 +102,10 @@ def _tell_threshold(console: Console, description: Description, best: Projection
     console.print(
         Text("\nTheorem 2: accept if the score along P w_f reaches a threshold", style="bold")
     )
-    table = Table(box=SIMPLE_HEAD, padding=(0, 1), pad_edge=False)
-    for heading in (
-        "thresholds",
-        "best",
-        "move",
-        "gain",
-        "quality",
-        "pass",
-        r"E\[f|pass]",
-        "≥ opt ×",
-    ):
-        table.add_column(
-            heading, justify="left" if heading == "thresholds" else "right", no_wrap=True
-        )
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1), collapse_padding=True, pad_edge=False)
+    table.add_column("thresholds", no_wrap=True)
+    for heading in ("best", "move", "gain", "quality", "pass", r"E\[f|pass]", "proved"):
+        table.add_column(heading, justify="right", no_wrap=True)
     for rule in (best, description.grid):
         if rule is None:
             continue

@@ -12,6 +12,7 @@ covered in rationals, which costs a few units in the last place. The exact recou
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -27,8 +28,8 @@ from mipmech.recount import ExactDirection, Recount, Side
 Floats = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 
-# Ends tried before the best of them is taken; more than two only where rounding hides the order.
-ENDS_TRIED = 50
+# Levels tried before the best is taken; more than two only where rounding hides the order.
+LEVELS_TRIED = 50
 # Each step inward looks at no more agents than this one by one; more steps follow if needed.
 ENDS_AT_ONCE = 64
 # How many of the best stabbing points are tried before a gap is left to the bound.
@@ -47,19 +48,34 @@ def best_threshold(instance: Instance, mechanism: Mechanism) -> Recount:
     (1.0, [0, 1, 2])
     """
     direction = ExactDirection(instance, mechanism)
-    starts = direction.scores
-    ends = starts + direction.limits
-    slack = 2 * direction.error
-    latest = ends + slack
-    hopeful = soft_profile(direction, ends, slack)
-    rounding = 16 * EPSILON * (np.abs(ends) + float(np.abs(starts).max()))
+    ends = direction.scores + direction.limits
+    return best_of_levels(direction, mechanism, ends, 2 * direction.error, direction.right_end)
+
+
+def best_of_levels(
+    direction: ExactDirection,
+    mechanism: Mechanism,
+    levels: Floats,
+    slack: Floats,
+    start: Callable[[int], float],
+) -> Recount:
+    """The best of these levels (in the direction's units), by exact recount.
+
+    Level i is known to within ``slack``; ``start(i)`` is its threshold as a float. Agents whose end
+    is within rounding of the level count as covered in the first ranking, and the threshold steps
+    inward to keep them if that is worth it.
+    """
+    ends = direction.scores + direction.limits
+    doubt = 2 * direction.error
+    hopeful = soft_profile(direction, levels, slack)
+    size = np.abs(levels) + float(np.abs(direction.scores).max())
     best: Recount | None = None
-    for _ in range(ENDS_TRIED):
+    for _ in range(min(LEVELS_TRIED, len(levels))):
         i = int(np.argmax(hopeful))
-        if best is not None and best.moved >= hopeful[i] - rounding[i]:
+        if best is not None and best.moved >= hopeful[i] - 16 * EPSILON * size[i]:
             break
-        here = direction.right_end(i)
-        near = np.flatnonzero((latest >= ends[i] - slack[i]) & (ends - slack <= ends[i] + slack[i]))
+        here = start(i)
+        near = np.flatnonzero(np.abs(ends - levels[i]) <= doubt + slack[i])
         for threshold in {here, _step_inward(direction, here, near)}:
             found = _recount(direction, mechanism, threshold)
             if best is None or found.moved > best.moved:

@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass
 from decimal import Decimal, getcontext
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 
@@ -180,7 +181,7 @@ def best_gain(instance) -> float:
                         if abs(inside) < math.pi / 2:
                             angles.add(base + inside)
         ordered = sorted(angles)
-        for low, high in zip(ordered, ordered[1:], strict=False):
+        for low, high in pairwise(ordered):
             best = max(best, _best_on_arc(z, p, reach, weight, i, low, high, base))
     return best
 
@@ -213,7 +214,8 @@ def _best_on_arc(z, p, reach, weight, i, low, high, base):
 
     grid = np.linspace(low - base, high - base, 33)
     best = max(gain(grid[0]), gain(grid[-1]))
-    for left, right in zip(grid, grid[1:], strict=False):
+    for ends in pairwise(grid):
+        left, right = ends
         if slope(left) * slope(right) <= 0:
             for _ in range(60):
                 mid = (left + right) / 2

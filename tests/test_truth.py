@@ -198,7 +198,7 @@ def test_the_rational_truth_decides_at_ties():
     # In tenths as units the same agent is at exactly the reach: in.
     exact = Instance.from_arrays([[0.0], [-1.0], [10.0]], [1.0], visible=[0], cost=1.0)
     assert recount(exact, rule).covered.tolist() == [0, 1]
-    # A threshold of exactly one tenth cannot be written as a float for w = 1, but it can for w = 10.
+    # A threshold of exactly one tenth is no float for w = 1, but can be written down for w = 10.
     assert recount(at_tenths, Mechanism((1.0,), 0.1)).density == 0
     assert recount(at_tenths, Mechanism((10.0,), 1.0)).covered.tolist() == [0]
 

@@ -30,11 +30,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mipmech.errors import InputError
-from mipmech.geometry import Geometry, reduce
+from mipmech.geometry import EPSILON, Geometry, reduce
 from mipmech.instance import Instance
 from mipmech.mechanism import from_reduced
 from mipmech.recount import ExactDirection, Recount, recount
-from mipmech.threshold import best_threshold, soft_profile
+from mipmech.threshold import best_of_levels, best_threshold
 
 Floats = NDArray[np.float64]
 
@@ -86,8 +86,14 @@ def projection_rule(
     direction = ExactDirection(instance, along)
     levels = grid * float(direction.square) ** 0.5
     levels += float(direction.scores[instance.weights > 0].min())
-    best = direction.threshold(float(levels[np.argmax(soft_profile(direction, levels))]))
-    return ProjectionRule(recount(instance, along.at(best)), factor, len(grid))
+    found = best_of_levels(
+        direction,
+        along,
+        levels,
+        4 * EPSILON * np.abs(levels),
+        lambda i: direction.threshold(float(levels[i])),
+    )
+    return ProjectionRule(found, factor, len(grid))
 
 
 def _range(geometry: Geometry) -> float:

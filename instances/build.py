@@ -1,0 +1,216 @@
+"""Make every shipped instance file again: `make instances`.
+
+The real samples come from the raw CSV files in `real/raw`; the others from named families and by
+hand. A test compares what this script makes with what is shipped.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+import sys
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))  # the referee is part of the tests, not of the package
+
+from mipmech import Instance, Known, example1, make_instance  # noqa: E402
+from mipmech.exact import round_down, round_up  # noqa: E402
+from tests import referee  # noqa: E402
+
+HERE = ROOT / "instances"
+
+# family, agents, rank, seed
+SMALL = [
+    ("gaussian-mixture", 60, 2, 1),
+    ("gaussian-mixture", 40, 4, 2),
+    ("uniform-ball", 50, 3, 3),
+    ("uniform-ball", 30, 6, 4),
+    ("heavy-tails", 50, 2, 5),
+    ("heavy-tails", 30, 5, 6),
+    ("clustered-lines", 60, 3, 7),
+    ("clustered-lines", 40, 5, 8),
+    ("ties", 40, 2, 9),
+    ("ties", 30, 4, 10),
+    ("adversarial", 60, 2, 11),
+    ("adversarial", 40, 6, 12),
+    ("costs", 50, 3, 13),
+    ("costs", 25, 8, 14),
+]
+
+BY_REFEREE = "brute force over all critical angles and stationary points (tests/referee.py)"
+
+
+def with_referee(instance: Instance) -> Instance:
+    best = referee.best_gain(instance)
+    return replace(instance, known=Known(best * (1 - 1e-9), best * (1 + 1e-9), BY_REFEREE))
+
+
+def by_hand(gain: Fraction | float, why: str) -> Known:
+    exact = Fraction(gain)
+    return Known(round_down(exact), round_up(exact), f"by hand: {why}")
+
+
+def tiny() -> dict[str, Instance]:
+    make = Instance.from_arrays
+    rng = np.random.default_rng(2020)
+    cloud = np.round(rng.standard_normal((12, 3)), 3)
+    return {
+        "one-agent": make(
+            [[2.0, 7.0]], [3.0, 4.0], visible=[0, 1], cost=1.0, name="one agent",
+            known=by_hand(5.0, "it moves its whole reach of 1 along w_f, which has length 5"),
+        ),
+        "all-equal": make(
+            [[1.5, -2.0, 8.0]] * 6, [3.0, 4.0, 9.0], visible=[0, 1], cost=2.0, name="all equal",
+            known=by_hand(2.5, "everybody moves the whole reach of 1/2 along P w_f of length 5"),
+        ),
+        "two-on-a-line": make(
+            [[0.0, 3.0], [0.5, 1.0]], [1.0, 1.0], visible=[0], cost=1.0, name="two on a line",
+            known=by_hand(0.75, "threshold 1 moves both, by 1 and by 1/2"),
+        ),
+        "hidden-quality": make(
+            [[0.0, 3.0], [0.5, 1.0], [2.0, 2.0]], [0.0, 1.0], visible=[0], cost=1.0,
+            name="quality is hidden", known=by_hand(0.0, "P w_f = 0, so no visible rule helps"),
+        ),
+        "negative-side": make(
+            [[-4.0], [-3.75], [-3.5]], [1.0], visible=[0], cost=1.0, name="negative side",
+            source="errata E1: the grid of Theorem 2 as printed moves nobody here",
+            known=by_hand(0.75, "threshold −3 moves everybody, by 1, 3/4 and 1/2"),
+        ),
+        "tenths": with_referee(make(
+            [[0.0], [0.1], [0.2], [0.3], [0.4], [0.5]], [1.0], visible=[0], cost=10.0,
+            name="tenths", source="reach exactly 1/10, agents at floats near tenths",
+        )),
+        "touching": make(
+            [[0.0], [1.0], [2.0]], [1.0], visible=[0], cost=1.0, name="touching margins",
+            source="closed margins [0, 1], [1, 2], [2, 3] meet in single points",
+            known=by_hand(Fraction(1, 3), "no threshold moves two agents by more than 1 in all"),
+        ),
+        "square": with_referee(make(
+            [[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]], [1.0, 0.25], visible=[0, 1],
+            cost=0.5, name="square",
+        )),
+        "weights": with_referee(make(
+            [[0.0, 0.0], [4.0, 0.0], [4.1, 0.3]], [1.0, 0.0], visible=[0, 1], cost=2.0,
+            weights=[0.5, 0.3, 0.21], name="0.5 against 0.3 + 0.21",
+        )),
+        "unequal-costs": with_referee(make(
+            cloud[:9, :2], [1.0, 2.0], visible=[0, 1], name="unequal costs",
+            cost=[0.5, 1, 1, 2, 2, 4, 4, 8, 8], weights=[1, 2, 3, 1, 2, 3, 1, 2, 0],
+        )),
+        "cloud": with_referee(make(
+            cloud, [0.6, -0.3, 1.0], visible=[0, 1], cost=1.5, name="cloud", quality_offset=0.5,
+        )),
+        "far-away": with_referee(make(
+            np.round(cloud[:, :2] + 3e7, 3), [1.0, 1.0], visible=[0, 1], cost=1.5, name="far away",
+            source="coordinates near 3e7 with spread 1",
+        )),
+    }  # fmt: skip
+
+
+def read_raw(
+    name: str, outcome: str, features: list[str]
+) -> tuple[np.ndarray, np.ndarray, list[dict]]:
+    with (HERE / "real" / "raw" / f"{name}.csv").open(newline="") as stream:
+        rows = [r for r in csv.DictReader(stream) if all(r[c] for c in [*features, outcome])]
+    values = np.array([[float(r[c]) for c in features] for r in rows])
+    return values, np.array([float(r[outcome]) for r in rows]), rows
+
+
+def fitted(name: str, outcome: str, features: list[str]) -> tuple[dict, np.ndarray, list[dict]]:
+    """Standardised features and the least-squares quality, as arguments of from_arrays."""
+    values, result, rows = read_raw(name, outcome, features)
+    deviation = values.std(axis=0)
+    standard = np.round((values - values.mean(axis=0)) / deviation, 4)
+    design = np.column_stack([standard, np.ones(len(result))])
+    *slopes, level = np.linalg.lstsq(design, result, rcond=None)[0]
+    parts = {
+        "agents": standard,
+        "quality": np.round(slopes, 4),
+        "quality_offset": -round(float(level), 4),
+        "features": features,
+    }
+    return parts, deviation, rows
+
+
+FIT = "w_f: least squares of {} on the standardised features; a unit of distance is one standard deviation"  # noqa: E501
+SAT = "Data: OpenIntro Statistics, data set satgpa (CC BY-SA 3.0). " + FIT.format("first-year GPA")
+STAT2 = "Data: Cannon et al., STAT2, data set {}. "
+
+
+def real() -> dict[str, tuple[str, Instance]]:
+    """Instance name -> (table name, instance); instances of one sample share a table."""
+    make = Instance.from_arrays
+    parts, deviation, _ = fitted("satgpa", "fy_gpa", ["sat_v", "sat_m", "hs_gpa"])
+    total = np.round(deviation[:2], 4)
+    result = {
+        "satgpa-tests": ("satgpa", make(
+            **parts, visible=["sat_v", "sat_m"], cost=2.0, name="SAT seen, school grades hidden",
+            source=SAT + ". The office sees both SAT scores, not the high-school GPA.",
+        )),
+        "satgpa-grades": ("satgpa", make(
+            **parts, visible=["hs_gpa"], cost=2.0, name="test-blind: school grades only",
+            source=SAT + ". The office sees the high-school GPA only.",
+        )),
+        "satgpa-view": ("satgpa", make(
+            **parts, view=[[*total, 0.0], [0.0, 0.0, 1.0]], cost=2.0,
+            name="SAT total and school grades",
+            source=SAT + ". The office sees the sum of the two SAT scores, and the GPA.",
+        )),
+    }  # fmt: skip
+    columns = ["HSGPA", "SATV", "SATM", "HU", "SS"]
+    parts, _, rows = fitted("first_year_gpa", "GPA", columns)
+    source = STAT2.format("FirstYearGPA") + FIT.format("first-year GPA")
+    first = np.array([row["FirstGen"] == "1" for row in rows])
+    result["first-year"] = ("first-year", make(
+        **parts, visible=["HSGPA", "SATV", "SATM"], cost=2.0, name="first year, courses hidden",
+        source=source + ". The office does not see the credits in humanities and social science.",
+    ))  # fmt: skip
+    result["first-year-costs"] = ("first-year", make(
+        **parts, visible=["HSGPA", "SATV", "SATM"], cost=np.where(first, 3.0, 2.0),
+        name="first year, unequal costs",
+        source=source + ". As first-year; each step is assumed to cost first-generation students"
+        " half as much again.",
+    ))  # fmt: skip
+    parts, _, _ = fitted("med_gpa", "Acceptance", ["BCPM", "GPA", "VR", "PS", "WS", "BS"])
+    result["medical"] = ("medical", make(
+        **parts, visible=["GPA", "VR", "PS", "BS"], cost=2.0, name="medical school applicants",
+        source=STAT2.format("MedGPA") + FIT.format("acceptance (0 or 1)")
+        + ". One applicant without a WS score is left out. The office does not see the science GPA"
+        " (BCPM) or the writing sample (WS).",
+    ))  # fmt: skip
+    return result
+
+
+def paper() -> dict[str, Instance]:
+    reach = 0.25
+    best = reach / math.sqrt(3)
+    small = example1(40, reach=reach)
+    found = referee.best_gain(small)
+    assert abs(found - best) < 1e-12, found
+    how = f"the paper's ℓ/√3 for ℓ ≤ r; {BY_REFEREE}"
+    known = Known(best * (1 - 1e-9), best * (1 + 1e-9), how)
+    return {"example1": replace(small, known=known), "example1-m1000": example1(1000, reach=reach)}
+
+
+def build(folder: Path) -> None:
+    for name in ("tiny", "small", "paper", "real"):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+    for name, instance in tiny().items():
+        instance.save(folder / "tiny" / f"{name}.json")
+    for name, instance in paper().items():
+        instance.save(folder / "paper" / f"{name}.json")
+    for family, agents, rank, seed in SMALL:
+        instance = make_instance(family, agents, rank, seed)
+        instance.save(folder / "small" / f"{instance.name}.json")
+    for name, (table, instance) in real().items():
+        instance.save(folder / "real" / f"{name}.json", "csv", table=f"{table}.csv")
+
+
+if __name__ == "__main__":
+    build(HERE)
+    print("instances: made again; `git status` shows what changed")

@@ -1,0 +1,179 @@
+"""The contract that every oracle goes through."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mipmech import (
+    Answer,
+    Budget,
+    Event,
+    InputError,
+    Instance,
+    Stop,
+    from_reduced,
+    make_instance,
+    oracle_named,
+    recount,
+    reduce,
+)
+from mipmech.oracles import BAND, REGISTRY, OracleFault, grade, infeasible
+from tests import referee
+from tests.samples import instances
+
+FAST = settings(max_examples=60)
+
+
+def ask(name, geometry, eta, **budget) -> Answer:
+    return oracle_named(name)(geometry, eta, Budget(**{"seconds": 10.0, **budget}))
+
+
+def check(geometry, eta, answer):
+    """What any answer of any oracle must satisfy."""
+    if answer.stop is Stop.INFEASIBLE:
+        assert infeasible(geometry, eta)
+        assert answer.mechanism is None
+        assert answer.status == "infeasible"
+        return
+    if answer.mechanism is not None:
+        again = recount(geometry.instance, answer.mechanism)
+        assert again.density == answer.density
+        assert again.eta_within(eta, BAND * geometry.p_norm)
+    if answer.at_most is not None:
+        assert answer.density <= answer.at_most <= 1
+        assert answer.level in ("proved", "attested")
+        assert (answer.status == "optimal") == (answer.density == answer.at_most)
+    else:
+        assert answer.level is None
+        assert answer.status == "feasible"
+    shown = answer.to_dict()
+    assert Fraction(shown["density"]["lower"]) <= answer.density
+    if answer.at_most is not None:
+        assert Fraction(shown["density"]["upper"]) >= answer.at_most
+
+
+@pytest.mark.parametrize("name", REGISTRY)
+class TestContract:
+    @FAST
+    @given(geometry=instances().map(reduce), share=st.sampled_from([-1, 0, 0.3, 0.9, 1, 1.5]))
+    def test_answers_are_true(self, name, geometry, share):
+        eta = share * geometry.p_norm
+        check(geometry, eta, ask(name, geometry, eta))
+
+    @FAST
+    @given(geometry=instances(max_agents=6).map(reduce))
+    def test_the_bound_holds_where_only_one_direction_is_left(self, name, geometry):
+        """At η = ‖p‖ that is P w_f itself; the referee finds its best density exactly."""
+        if geometry.p_norm == 0:
+            return
+        answer = ask(name, geometry, geometry.p_norm)
+        weights = from_reduced(geometry, geometry.p / geometry.p_norm, 0.0)
+        exact = referee.exact_weights(geometry.instance, weights)
+        best = referee.best_density(geometry.instance, exact)
+        if answer.at_most is not None:
+            assert best <= answer.at_most
+
+    @pytest.mark.parametrize(
+        ("agents", "quality", "seen", "eta"),
+        [
+            ([[0.0, 0.0], [1.0, 0.0]], [1.0, 0.0], [0, 1], 1.1),  # beyond ‖P w_f‖
+            ([[0.0], [1.0]], [1.0], [0], 0.5),  # k = 1: only ±‖P w_f‖
+            ([[0.0, 0.0], [1.0, 0.0]], [0.0, 1.0], [0], 0.1),  # p = 0: only 0
+        ],
+    )
+    def test_infeasible_eta(self, name, agents, quality, seen, eta):
+        geometry = reduce(Instance.from_arrays(agents, quality, visible=seen, cost=1.0))
+        answer = ask(name, geometry, eta)
+        assert answer.stop is Stop.INFEASIBLE
+        assert answer.to_dict()["mechanism"] is None
+
+    def test_reproducible_and_recorded(self, name):
+        geometry = reduce(make_instance("gaussian-mixture", 40, 3, seed=2))
+        eta = geometry.p_norm
+        first, second = (ask(name, geometry, eta) for _ in range(2))
+        assert (first.mechanism, first.at_most) == (second.mechanism, second.at_most)
+        assert repr(oracle_named(name)) == repr(oracle_named(name))
+        with pytest.raises(AttributeError):
+            oracle_named(name).anything = 1
+
+    def test_no_time_at_all_still_gives_an_answer(self, name):
+        geometry = reduce(make_instance("heavy-tails", 60, 3, seed=2))
+        check(geometry, geometry.p_norm, ask(name, geometry, geometry.p_norm, seconds=0.0))
+
+    def test_events_close_in(self, name):
+        events: list[Event] = []
+        geometry = reduce(make_instance("uniform-ball", 30, 2, seed=2))
+        answer = ask(name, geometry, geometry.p_norm, watch=events.append)
+        lowers = [e.lower for e in events]
+        uppers = [e.upper for e in events if e.upper is not None]
+        assert lowers == sorted(lowers)
+        assert uppers == sorted(uppers, reverse=True)
+        assert [e.seconds for e in events] == sorted(e.seconds for e in events)
+        if events:
+            assert lowers[-1] <= float(answer.density)
+
+
+def test_projection_closes_at_its_own_eta():
+    geometry = reduce(make_instance("gaussian-mixture", 60, 3, seed=5))
+    for sign in (1, -1):
+        answer = ask("projection", geometry, sign * geometry.p_norm)
+        assert answer.stop is Stop.CLOSED
+        assert answer.recount.eta == pytest.approx(sign * geometry.p_norm)
+    assert ask("projection", geometry, geometry.p_norm / 2).stop is Stop.NO_ANSWER
+
+
+def test_projection_without_a_visible_quality():
+    hidden = reduce(Instance.from_arrays([[0.0, 1.0]], [0.0, 1.0], visible=[0], cost=1.0))
+    assert ask("projection", hidden, 0.0).stop is Stop.NO_ANSWER
+
+
+def test_a_broken_oracle_is_caught():
+    geometry = reduce(make_instance("uniform-ball", 30, 2, seed=2))
+    timer = Budget().start()
+    along = from_reduced(geometry, geometry.p / geometry.p_norm, 0.2)
+    with pytest.raises(OracleFault, match="asked for η"):
+        grade(geometry, 0.1, along, stop=Stop.FINISHED, timer=timer)
+    size, none = geometry.p_norm, Fraction(0)
+    with pytest.raises(OracleFault, match="above its own bound"):
+        grade(geometry, size, along, stop=Stop.FINISHED, timer=timer, at_most=none)
+
+
+def test_feasibility_is_decided_in_rationals():
+    """‖(0.1, 0.2)‖ is irrational; both floats around it are feasible, η beyond the band is not."""
+    geometry = reduce(Instance.from_arrays([[0.0, 1.0]], [0.1, 0.2], visible=[0, 1], cost=1.0))
+    low, high = geometry.p_norm_bounds
+    assert low < high
+    assert not infeasible(geometry, low)
+    assert not infeasible(geometry, high)
+    assert infeasible(geometry, high * (1 + 2 * BAND))
+    assert not infeasible(geometry, -low)
+    assert infeasible(geometry, -high * (1 + 2 * BAND))
+
+
+def test_names_and_options():
+    with pytest.raises(InputError, match="there is no oracle 'best'"):
+        oracle_named("best")
+    with pytest.raises(InputError, match="does not take these options"):
+        oracle_named("projection", seed=1)
+
+
+@pytest.mark.parametrize(
+    "bad", [{"seconds": -1.0}, {"seconds": math.nan}, {"threads": 0}, {"nodes": -1}]
+)
+def test_budgets_are_checked(bad):
+    with pytest.raises(InputError):
+        Budget(**bad)
+
+
+def test_timers_count_down():
+    timer = Budget(seconds=1e9).start()
+    assert 0 <= timer.seconds < 1e6
+    assert 0 < timer.left <= 1e9
+    assert Budget(seconds=0.0).start().left == 0
+    assert np.isinf(Budget().start().left)
