@@ -17,7 +17,7 @@ Grading is exact: the floats of an instance are read as the rationals that they 
 """
 
 from mipmech import theory
-from mipmech.describe import Description, describe
+from mipmech.description import Description, describe
 from mipmech.errors import InputError
 from mipmech.families import FAMILIES, example1
 from mipmech.families import make as make_instance
@@ -37,9 +37,9 @@ from mipmech.mechanism import (
     to_reduced,
 )
 from mipmech.oracles import Answer, Budget, Event, Stop, oracle_named
-from mipmech.recount import Recount, Side, recount
 from mipmech.smoothed import Smoothed
 from mipmech.threshold import Densest, best_threshold, densest_threshold
+from mipmech.truth import Recount, Side, recount
 
 __version__ = "0.1.0"
 

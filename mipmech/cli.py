@@ -7,6 +7,7 @@ check, 2 bad input. Bad input never shows a traceback.
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import os
@@ -19,6 +20,9 @@ from typing import Annotated, Any, Literal
 import typer
 
 from mipmech.errors import InputError
+
+# The status of a program that was stopped by Ctrl-C: 128 and the signal's number.
+INTERRUPTED = 130
 
 app = typer.Typer(
     name="mipmech",
@@ -33,12 +37,16 @@ Json = Annotated[bool, typer.Option("--json", help="One JSON object on stdout, n
 Seconds = Annotated[
     float | None, typer.Option("--seconds", help="Wall time that the whole command may take.")
 ]
+Work = Callable[[], int | None]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress on stderr.")]
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line; returns (and, as a program, exits with) the status."""
     given = sys.argv[1:] if arguments is None else arguments
+    for stream in (sys.stdout, sys.stderr):  # a terminal without ‖ or η shows ? and goes on
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
     try:
         status = _run(given)
         sys.stdout.flush()
@@ -52,13 +60,15 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _run(given: list[str]) -> int:
     try:
-        return int(app(given, standalone_mode=False) or 0)
+        # Typer only parses: a command returns its work, and Ctrl-C or a closed pipe come to us.
+        work = app(given, standalone_mode=False)
+        return (work() or 0) if callable(work) else int(work or 0)
     except InputError as error:
         _complain(error, "--json" in given)
         return 2
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
-        return 130
+        return INTERRUPTED
     except Exception as error:
         # Typer carries its parser inside, so its usage errors are known by what they can do.
         explain: Callable[[], str] | None = getattr(error, "format_message", None)
@@ -119,36 +129,40 @@ def show(
     as_json: Json = False,
     seconds: Seconds = None,
     quiet: Quiet = False,
-) -> None:
+) -> Work:
     """What is in an instance, and what the paper's closed-form rules would do on it."""
-    from mipmech.describe import describe  # noqa: PLC0415  (keeps --help fast)
-    from mipmech.instance import Instance  # noqa: PLC0415
-    from mipmech.oracles import Budget  # noqa: PLC0415
 
-    timer = Budget(math.inf if seconds is None else seconds).start()
-    with _progress(f"reading {instance}", quiet or as_json):
-        sample = Instance.load(instance)
-    with _progress("grading the closed-form rules", quiet or as_json):
-        description = describe(sample, timer)
-    if plot is not None:
-        from mipmech.plot import save_picture  # noqa: PLC0415
+    def work() -> None:
+        from mipmech.description import describe  # noqa: PLC0415  (keeps --help fast)
+        from mipmech.instance import Instance  # noqa: PLC0415
+        from mipmech.oracles import Budget  # noqa: PLC0415
 
-        if description.best is None:
-            raise InputError(
-                "there is no rule to draw: the planner sees nothing that quality depends on"
-                if description.complete
-                else "the time limit came before there was a rule to draw",
-                file=instance,
-                field="plot",
-            )
-        with _progress(f"drawing {plot}", quiet or as_json):
-            save_picture(description.best.recount, plot)
-    if as_json:
-        _print_json(description.to_dict())
-    else:
-        from mipmech.tell import tell  # noqa: PLC0415
+        timer = Budget(math.inf if seconds is None else seconds).start()
+        with _progress(f"reading {instance}", quiet or as_json):
+            sample = Instance.load(instance)
+        with _progress("grading the closed-form rules", quiet or as_json):
+            description = describe(sample, timer)
+        if plot is not None:
+            from mipmech.plot import save_picture  # noqa: PLC0415
 
-        tell(description, plot)
+            if description.best is None:
+                raise InputError(
+                    "there is no rule to draw: the planner sees nothing that quality depends on"
+                    if description.complete
+                    else "the time limit came before there was a rule to draw",
+                    file=instance,
+                    field="plot",
+                )
+            with _progress(f"drawing {plot}", quiet or as_json):
+                save_picture(description.best.recount, plot)
+        if as_json:
+            _print_json(description.to_dict())
+        else:
+            from mipmech.tell import tell  # noqa: PLC0415
+
+            tell(description, plot)
+
+    return work
 
 
 @app.command()
@@ -169,27 +183,30 @@ def make(
     as_json: Json = False,
     seconds: Seconds = None,  # noqa: ARG001  (every command takes it; this one is always quick)
     quiet: Quiet = False,
-) -> None:
+) -> Work:
     """Make an instance of a named family."""
-    from mipmech import families  # noqa: PLC0415  (keeps --help fast)
 
-    with _progress(f"making {output}", quiet or as_json):
-        sample = families.make(family, agents, rank, seed, hidden=hidden, cost=cost)
-        sample.save(output, table)
-    if as_json:
-        _print_json(
-            {
-                "file": str(output),
-                "name": sample.name,
-                "digest": sample.digest,
-                "agents": sample.size,
-                "features": list(sample.feature_names),
-                "rank": sample.view.rank,
-            }
-        )
-    else:
-        print(f"wrote {output}: {sample.size} agents, {sample.width} features,"
-              f" {sample.view.rank} seen; digest {sample.digest[:12]}")  # fmt: skip
+    def work() -> None:
+        from mipmech import families  # noqa: PLC0415  (keeps --help fast)
+
+        with _progress(f"making {output}", quiet or as_json):
+            sample = families.make(family, agents, rank, seed, hidden=hidden, cost=cost)
+            sample.save(output, table)
+        made = {
+            "file": str(output),
+            "name": sample.name,
+            "digest": sample.digest,
+            "agents": sample.size,
+            "features": list(sample.feature_names),
+            "rank": sample.view.rank,
+        }
+        if as_json:
+            _print_json(made)
+        else:
+            sizes = f"{sample.size} agents, {sample.width} features, {sample.view.rank} seen"
+            print(f"wrote {output}: {sizes}; digest {sample.digest[:12]}")
+
+    return work
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Mechanisms, and what they do to a sample, in floats.
 
 On reduced coordinates: `density`, `soft_density`, `gain`, for oracles that try many (u, b). On an
-instance, in the user's coordinates: `evaluate` and `best_response`. For exact truth see `recount`.
+instance, in the user's coordinates: `evaluate` and `best_response`. For exact truth see `truth`.
 """
 
 from __future__ import annotations
@@ -115,6 +115,21 @@ class Mechanism:
                 field="weights",
             )
         return cls(_tuple(w), float(threshold), _tuple(solution))
+
+    @classmethod
+    def on_view(cls, instance: Instance, view_weights: ArrayLike, threshold: float) -> Mechanism:
+        """The rule v·(Bx) ≥ threshold, in terms of what the planner sees.
+
+        >>> agents, w_f = [[1.0, 2.0, 0.0]], [1.0, 0.0, 0.0]
+        >>> sums = Instance.from_arrays(agents, w_f, view=[[1, 1, 0]], cost=1.0)
+        >>> Mechanism.on_view(sums, [0.5], 2.0).weights
+        (0.5, 0.5, 0.0)
+        """
+        v = checks.array(view_weights, "view_weights", 1)
+        matrix = instance.view.matrix
+        checks.length(v, len(matrix), "view_weights", "one per row of the view")
+        weights = np.array([float(exact_dot(column, v)) for column in matrix.T])
+        return cls.on(instance, weights, threshold, v)
 
     def scaled(self) -> tuple[Floats, Fraction]:
         """Weights and threshold over a power of two, exactly: the largest weight is about 1."""

@@ -18,7 +18,7 @@ from mipmech.files import reason
 from mipmech.geometry import Geometry, reduce
 from mipmech.instance import Instance
 from mipmech.mechanism import to_reduced
-from mipmech.recount import Recount, Side
+from mipmech.truth import Recount, Side
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -41,6 +41,8 @@ WIDE = 1.5
 
 def save_picture(found: Recount, path: str | Path, title: str | None = None) -> None:
     """Draw a mechanism on its instance and save the picture (png, pdf, svg, …)."""
+    if not Path(path).suffix:
+        raise InputError("has no ending; give one such as .png", file=path, field="plot")
     import matplotlib as mpl  # noqa: PLC0415  (slow to import)
     from matplotlib.figure import Figure  # noqa: PLC0415
 

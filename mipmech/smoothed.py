@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from mipmech.errors import InputError
 from mipmech.instance import Instance, Smoothing
 from mipmech.mechanism import Mechanism
-from mipmech.recount import ExactDirection
+from mipmech.truth import ExactDirection
 
 Floats = NDArray[np.float64]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from mipmech.describe import Description
+from mipmech.description import Description
 from mipmech.theory.projection import ProjectionRule
 
 # More terms or agents than this are cut short with an ellipsis.
@@ -20,7 +21,14 @@ MOST_AGENTS = 12
 
 def tell(description: Description, plot: Path | None = None) -> None:
     """Print a description on stdout."""
-    console = Console(highlight=False, soft_wrap=False)
+    console = Console(highlight=False)
+    # In one piece, so that a reader that leaves early is met where the command line expects it.
+    with console.capture() as text:
+        _tell(console, description, plot)
+    sys.stdout.write(text.get())
+
+
+def _tell(console: Console, description: Description, plot: Path | None) -> None:
     instance = description.instance
     width = f"{instance.width} feature" + "s" * (instance.width != 1)
     console.print(Text(instance.name, style="bold"))
@@ -127,18 +135,31 @@ def _tell_threshold(console: Console, description: Description, best: Projection
     movers = found.covered[instance.weights[found.covered] > 0]
     shown = ", ".join(str(i) for i in movers[:MOST_AGENTS])
     more = f" and {len(movers) - MOST_AGENTS} more" if len(movers) > MOST_AGENTS else ""
-    console.print(Text(f"Who moves (best of all thresholds): agents {shown}{more}"))
-    _tell_changes(console, best)
+    console.print("The best of all thresholds:")
+    console.print(Text(f"  rule       accept if {_rule(best)}"))
+    console.print(Text(f"  who moves  agents {shown}{more}"))
+    console.print(Text(f"  how        {_changes(best)}"))
 
 
-def _tell_changes(console: Console, best: ProjectionRule) -> None:
-    """What the movers do, feature by feature."""
-    found = best.recount
-    weights, _ = found.mechanism.scaled()
+def _unit_terms(best: ProjectionRule) -> list[tuple[str, float]]:
+    """Feature names and weights of the rule, of length one, largest first."""
+    weights, _ = best.recount.mechanism.scaled()
     unit = weights / np.linalg.norm(weights)
-    mean = found.soft_density / float(found.density)
-    order = [j for j in np.argsort(-np.abs(unit), kind="stable") if unit[j]]
-    names = found.instance.feature_names
-    parts = [f"{names[j]} by {mean * unit[j]:+.3g}" for j in order[:MOST_TERMS]]
-    rest = ", …" if len(order) > MOST_TERMS else ""
-    console.print(Text(f"On average each of them changes {', '.join(parts)}{rest}"))
+    names = best.recount.instance.feature_names
+    return [(names[j], float(unit[j])) for j in np.argsort(-np.abs(unit), kind="stable") if unit[j]]
+
+
+def _rule(best: ProjectionRule) -> str:
+    terms = _unit_terms(best)
+    text = " ".join(f"{value:+.4g} {name}" for name, value in terms[:MOST_TERMS]).lstrip("+")
+    rest = " + …" if len(terms) > MOST_TERMS else ""
+    return f"{text}{rest} ≥ {best.recount.mechanism.threshold:.5g}"
+
+
+def _changes(best: ProjectionRule) -> str:
+    """What the movers do on average, feature by feature."""
+    terms = _unit_terms(best)
+    mean = best.recount.soft_density / float(best.recount.density)
+    parts = [f"{name} {mean * value:+.3g}" for name, value in terms[:MOST_TERMS]]
+    rest = ", …" if len(terms) > MOST_TERMS else ""
+    return f"on average {', '.join(parts)}{rest}"

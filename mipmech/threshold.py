@@ -23,7 +23,7 @@ from mipmech.exact import common_integers, exact_sum
 from mipmech.geometry import EPSILON
 from mipmech.instance import Instance
 from mipmech.mechanism import Mechanism
-from mipmech.recount import ExactDirection, Recount, Side
+from mipmech.truth import ExactDirection, Recount, Side
 
 Floats = NDArray[np.float64]
 Numbers = NDArray[np.int64]

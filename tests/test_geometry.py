@@ -15,7 +15,7 @@ from mipmech import density as reduced_density
 from mipmech import gain as reduced_gain
 from mipmech import soft_density as reduced_soft_density
 from mipmech.geometry import seen_square
-from mipmech.recount import ExactDirection
+from mipmech.truth import ExactDirection
 from tests import referee
 from tests.samples import instances
 

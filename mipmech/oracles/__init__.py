@@ -27,7 +27,7 @@ from mipmech.errors import InputError
 from mipmech.exact import round_down, round_up
 from mipmech.geometry import Geometry
 from mipmech.mechanism import Mechanism
-from mipmech.recount import Recount, recount
+from mipmech.truth import Recount, recount
 
 # Half-width of the band around η, as a share of ‖p‖: far above rounding, far below any use.
 BAND = 1e-12

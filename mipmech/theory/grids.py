@@ -16,8 +16,8 @@ from mipmech.errors import InputError
 from mipmech.geometry import Geometry
 from mipmech.instance import Instance
 from mipmech.mechanism import Mechanism
-from mipmech.recount import Recount, recount
 from mipmech.theory.statement import Statement
+from mipmech.truth import Recount, recount
 
 Floats = NDArray[np.float64]
 

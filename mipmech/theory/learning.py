@@ -15,7 +15,7 @@ import numpy as np
 from mipmech.errors import InputError
 from mipmech.instance import Instance
 from mipmech.mechanism import Mechanism
-from mipmech.recount import Side, recount
+from mipmech.truth import Side, recount
 
 
 def _check(epsilon: float, delta: float) -> None:

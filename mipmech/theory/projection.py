@@ -33,8 +33,8 @@ from mipmech.errors import InputError
 from mipmech.geometry import EPSILON, Geometry, reduce
 from mipmech.instance import Instance
 from mipmech.mechanism import from_reduced
-from mipmech.recount import ExactDirection, Recount, recount
 from mipmech.threshold import best_of_levels, best_threshold
+from mipmech.truth import ExactDirection, Recount, recount
 
 Floats = NDArray[np.float64]
 

@@ -11,8 +11,8 @@ from mipmech.geometry import Geometry, reduce
 from mipmech.instance import Instance
 from mipmech.mechanism import from_reduced
 from mipmech.oracles import Timer
-from mipmech.recount import Recount, recount
 from mipmech.theory.projection import ProjectionRule, gain_ceiling, projection_rule
+from mipmech.truth import Recount, recount
 
 
 @dataclass(frozen=True, eq=False)

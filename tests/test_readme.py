@@ -1,0 +1,74 @@
+"""What the README and the docs show is what the program prints."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT
+
+PAGES = [ROOT / "README.md", ROOT / "instances" / "README.md"]
+BLOCK = re.compile(r"```console\n(.*?)```", re.DOTALL)
+PYTHON = re.compile(r"```python\n(.*?)```", re.DOTALL)
+
+
+def sessions(page: Path):
+    """Pairs of (command, shown output) from the console blocks of a page."""
+    for block in BLOCK.findall(page.read_text()):
+        for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+            command, _, output = part.partition("\n")
+            yield command, output
+
+
+CASES = [(c, o) for p in PAGES for c, o in sessions(p) if c.startswith("mipmech ")]
+
+
+@pytest.mark.parametrize(("command", "shown"), CASES, ids=[c[0] for c in CASES])
+def test_shown_output_is_true(command, shown, tmp_path):
+    arguments = [
+        str(tmp_path / Path(word).name) if before in ("--plot", "-o") else word
+        for before, word in zip(["", *shlex.split(command)], shlex.split(command), strict=False)
+    ]
+    done = subprocess.run(
+        [sys.executable, "-m", "mipmech.cli", *arguments[1:]],
+        cwd=ROOT, capture_output=True, text=True, check=False, env={**os.environ, "COLUMNS": "100"},
+    )  # fmt: skip
+    printed = (done.stdout + done.stderr).replace(f"{tmp_path}/", "")
+    shown = re.sub(r"(?<=[ ])out/", "", shown)
+    assert [line.rstrip() for line in printed.strip().splitlines()] == [
+        line.rstrip() for line in shown.strip().splitlines()
+    ]
+
+
+def test_there_is_something_to_check():
+    assert len(CASES) >= 3
+
+
+def test_python_examples_run():
+    """Each python block with its `# value` comments."""
+    blocks = PYTHON.findall((ROOT / "README.md").read_text())
+    assert blocks
+    for block in blocks:
+        space: dict[str, object] = {}
+        for line in block.splitlines():
+            code, _, comment = line.partition("  # ")
+            if comment and not re.match(r"\w+ = |import|from", code):
+                assert str(eval(code, space)) == comment, line
+            else:
+                exec(line, space)
+
+
+def test_links_lead_somewhere():
+    pages = [*ROOT.glob("*.md"), *ROOT.glob("*/*.md")]
+    for page in pages:
+        if ".venv" in page.parts:
+            continue
+        for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text()):
+            if not target.startswith("http"):
+                assert (page.parent / target).exists(), f"{page.name}: {target}"
