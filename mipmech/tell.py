@@ -143,8 +143,7 @@ def _tell_threshold(console: Console, description: Description, best: Projection
 
 def _unit_terms(best: ProjectionRule) -> list[tuple[str, float]]:
     """Feature names and weights of the rule, of length one, largest first."""
-    weights, _ = best.recount.mechanism.scaled()
-    unit = weights / np.linalg.norm(weights)
+    unit = np.array(best.recount.mechanism.weights)  # `projection_rule` gives unit vectors
     names = best.recount.instance.feature_names
     return [(names[j], float(unit[j])) for j in np.argsort(-np.abs(unit), kind="stable") if unit[j]]
 
