@@ -67,12 +67,12 @@ def best_of_levels(
     """
     ends = direction.scores + direction.limits
     doubt = 2 * direction.error
-    hopeful = soft_profile(direction, levels, slack)
-    size = np.abs(levels) + float(np.abs(direction.scores).max())
+    hopeful, mass = soft_profile(direction, levels, slack)
+    rounding = 16 * EPSILON * (np.abs(levels) + float(np.abs(direction.scores).max())) * mass
     best: Recount | None = None
     for _ in range(min(LEVELS_TRIED, len(levels))):
         i = int(np.argmax(hopeful))
-        if best is not None and best.moved >= hopeful[i] - 16 * EPSILON * size[i]:
+        if best is not None and best.moved >= hopeful[i] - rounding[i]:
             break
         here = start(i)
         near = np.flatnonzero(np.abs(ends - levels[i]) <= doubt + slack[i])
@@ -85,8 +85,10 @@ def best_of_levels(
     return best
 
 
-def soft_profile(direction: ExactDirection, levels: Floats, slack: Floats | float = 0.0) -> Floats:
-    """‖w‖·SDen at each of these levels (in the direction's units), in floats, O((m + L) log m).
+def soft_profile(
+    direction: ExactDirection, levels: Floats, slack: Floats | float = 0.0
+) -> tuple[Floats, Floats]:
+    """‖w‖·SDen and Den at each of these levels (in the direction's units), O((m + L) log m).
 
     ``slack`` (one per level) counts agents whose end is at most that much, and the rounding of
     their own end, below the level.
@@ -100,7 +102,7 @@ def soft_profile(direction: ExactDirection, levels: Floats, slack: Floats | floa
     ended = np.searchsorted(latest[by_end], levels - slack, side="left")
     moment = weights * starts
     mass = _between(weights[by_start], begun, weights[by_end], ended)
-    return levels * mass - _between(moment[by_start], begun, moment[by_end], ended)
+    return levels * mass - _between(moment[by_start], begun, moment[by_end], ended), mass
 
 
 def _between(plus: Floats, up_to: Numbers, minus: Floats, down_to: Numbers) -> Floats:

@@ -104,6 +104,20 @@ def test_a_thin_margin_in_a_large_sample_is_not_drowned():
     assert {100, 101, 102} <= set(found.covered.tolist()) or len(found.covered) >= 3
 
 
+def test_the_best_of_many_thin_margins_is_the_best():
+    """A reach of a ten-millionth of the range: what is at stake is tiny beside the scores."""
+    rng = np.random.default_rng(11)
+    x = rng.random((3000, 1))
+    x[7, 0], x[8, 0] = 0.5, 0.5 + 3e-8  # two of them share a margin
+    instance = Instance.from_arrays(x, [1.0], visible=[0], cost=1e7)
+    found = best_threshold(instance, Mechanism((1.0,), 0.0))
+    every = [
+        recount(instance, found.mechanism.at(found.direction.right_end(i))) for i in range(3000)
+    ]
+    best = max(r.moved for r in every)
+    assert found.moved >= best * (1 - Fraction(1, 10**7))
+
+
 def test_an_agent_of_enormous_reach_does_not_blur_the_others():
     """Its end is known only to ±1e3, the other ends to 1e-16; the others must still be met."""
     instance = Instance.from_arrays(
