@@ -16,6 +16,10 @@ Floats = NDArray[np.float64]
 
 # Sizes beyond this are refused: the product of three of them must not overflow a float.
 LARGEST = 1e100
+# Coefficients nearer to 0 than this are refused: scaling them by up to LARGEST must not lose them.
+SMALLEST = 1e-150
+# Rules may be written in any scale, so only what floats cannot hold is refused there.
+LARGEST_IN_RULES = 1e300
 # Names appear in tables and pictures.
 LONGEST_NAME = 200
 
@@ -37,11 +41,15 @@ def is_number(value: object) -> bool:
     return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
 
 
-def number(value: object, field: str) -> float:
+def number(value: object, field: str, largest: float = LARGEST) -> float:
+    """A finite number of reasonable size."""
     if not is_number(value):
         raise InputError(f"is {kind(value)}; a number must stand there", field=field)
-    result = float(value)  # type: ignore[arg-type]
-    check_size(np.array([result]), field, by_row=False)
+    try:
+        result = float(value)  # type: ignore[arg-type]
+    except OverflowError:
+        result = math.inf
+    check_size(np.array([result]), field, by_row=False, largest=largest)
     return result
 
 
@@ -75,35 +83,55 @@ def rows(value: object, field: str) -> Floats:
     return np.array(value, dtype=np.float64)
 
 
-def array(value: ArrayLike, field: str, dimensions: int) -> Floats:
+def array(value: ArrayLike, field: str, dimensions: int, largest: float = LARGEST) -> Floats:
     """A float array of the right dimension, every entry finite and of reasonable size."""
+    if np.ma.is_masked(value):
+        raise InputError("has masked entries; fill them in or leave the agents out", field=field)
     try:
         raw = np.asarray(value)
-    except ValueError:
-        raise InputError("has rows of different lengths", field=field) from None
+    except (ValueError, OverflowError):
+        raise InputError(
+            "has rows of different lengths, or is no table of numbers", field=field
+        ) from None
     if raw.ndim != dimensions:
         shape = "a table, agents as rows" if dimensions == 2 else "a list"
         raise InputError(f"has {raw.ndim} dimensions; give {shape}", field=field)
     if raw.dtype.kind not in "fiu":
         raise InputError(f"holds values of type {raw.dtype}; give plain numbers", field=field)
     result = raw.astype(np.float64)
-    check_size(result, field)
+    if raw.dtype.kind in "iu" and not (np.abs(result) < 2.0**53).all():
+        raise InputError(
+            "holds integers beyond 2^53, which floats cannot tell apart; give floats", field=field
+        )
+    check_size(result, field, largest=largest)
     return result
 
 
-def check_size(values: Floats, field: str, by_row: bool = True) -> None:
-    if not values.size or np.abs(values).max() <= LARGEST:  # false for NaN too
+def check_size(values: Floats, field: str, by_row: bool = True, largest: float = LARGEST) -> None:
+    """Refuse NaN, infinity and numbers beyond the largest size allowed."""
+    if not values.size or np.abs(values).max() <= largest:  # false for NaN too
         return
-    place = np.argwhere(~(np.abs(values) <= LARGEST))[0]
+    place = np.argwhere(~(np.abs(values) <= largest))[0]
     value = float(values[tuple(place)])
     if math.isnan(value):
         what = "is not a number (NaN); leave the agent out or fill the value in"
     elif math.isinf(value):
         what = "is infinite or too large for a float; give a finite number"
     else:
-        what = f"is {value:g}, beyond {LARGEST:g} in size; choose other units"
+        what = f"is {value:g}, beyond {largest:g} in size; choose other units"
     column = f"column {place[1]} " if len(place) == 2 else ""
     raise InputError(column + what, field=field, row=int(place[0]) if by_row else None)
+
+
+def check_not_tiny(values: Floats, field: str) -> None:
+    """Refuse coefficients that are almost, but not, zero."""
+    for place in np.argwhere((values != 0) & (np.abs(values) < SMALLEST))[:1]:
+        value = values[tuple(place)]
+        raise InputError(
+            f"has {value:g}, nearer to 0 than {SMALLEST:g}; write 0, or choose other units",
+            field=field,
+            row=int(place[0]),
+        )
 
 
 def length(values: Floats, expected: int, field: str, why: str) -> Floats:

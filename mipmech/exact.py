@@ -22,6 +22,8 @@ SPLITTER = 134217729.0
 CHUNK = 1 << 15
 # Bits behind the point in `sqrt_bounds`: far more than any float comparison can resolve.
 ROOT_BITS = 256
+# Data are at most 1e100 in size, so a level of this size decides every comparison.
+BEYOND = Fraction(10) ** 300
 
 
 def exact_dot(a: Floats, b: Floats) -> Fraction:
@@ -133,8 +135,29 @@ def sqrt_bounds(value: Fraction) -> tuple[Fraction, Fraction]:
     return root * unit, (root if exact else root + 1) * unit
 
 
+def solve(matrix: list[list[Fraction]], right: list[Fraction]) -> list[Fraction]:
+    """X with matrix·x = right, for a positive definite matrix, by elimination in rationals.
+
+    >>> solve([[Fraction(2), Fraction(1)], [Fraction(1), Fraction(1)]], [Fraction(3), Fraction(2)])
+    [Fraction(1, 1), Fraction(1, 1)]
+    """
+    table = [[*row, value] for row, value in zip(matrix, right, strict=True)]
+    for pivot in range(len(table)):
+        chosen = table[pivot]
+        for i, row in enumerate(table):
+            if i != pivot and row[pivot]:
+                factor = row[pivot] / chosen[pivot]
+                table[i] = [a - factor * b for a, b in zip(row, chosen, strict=True)]
+    return [row[-1] / row[i] for i, row in enumerate(table)]
+
+
+def clamped(value: Fraction) -> float:
+    """The nearest float, or ±1e300 for what is beyond: still farther away than any datum."""
+    return float(min(max(value, -BEYOND), BEYOND))
+
+
 def round_down(value: Fraction) -> float:
-    """The largest float that is not above the rational."""
+    """The largest float that is not above the rational (which must be within their range)."""
     nearest = float(value)
     return nearest if Fraction(nearest) <= value else math.nextafter(nearest, -math.inf)
 

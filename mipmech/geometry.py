@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mipmech.checks import frozen
-from mipmech.exact import exact_dot, exact_sum, round_down, round_up, sqrt_bounds
+from mipmech.exact import exact_dot, exact_sum, round_down, round_up, solve, sqrt_bounds
 from mipmech.instance import Instance
 
 Floats = NDArray[np.float64]
@@ -40,19 +40,22 @@ SMALLEST_SPREAD = 2.0**-200
 SAFETY = 1.01
 # What dividing a tiny z by the unit may lose.
 UNDERFLOW = 1e-300
+# An answer at η is an answer for |u·p/‖u‖ − η| ≤ BAND·‖p‖, since u·p = η has in general no solution
+# in floats: far above rounding, far below any use.
+BAND = 1e-12
 
 
 @dataclass(frozen=True)
 class Rounding:
     """What the reduction's rounding may have done.
 
-    z : ‖z_i − exact z_i‖ for every agent, in multiples of the unit; so no score u·z_i is off by
-        more, for any unit vector u
+    z : (m,) array, ‖z_i − exact z_i‖ in multiples of the unit; so no score u·z_i is off by more,
+        for any unit vector u
     basis : ‖Q − Q*‖, the distance of the basis from an exact orthonormal one
     p : ‖p − exact p‖
     """
 
-    z: float
+    z: Floats
     basis: float
     p: float
 
@@ -61,7 +64,7 @@ class Rounding:
 class Geometry:
     """The problem in reduced coordinates; lengths are in multiples of ``unit``.
 
-    z : (m, k) array, agents; ‖z_i‖ ≤ 1 unless every agent is at the centre
+    z : (m, k) array, agents; ‖z_i‖ ≤ 1
     p : (k,) array, the seen part of w_f, in the units of the given w_f
     reach : (m,) array, 1/cost in multiples of unit
     weight : (m,) array, sums to 1
@@ -77,9 +80,13 @@ class Geometry:
     weight: Floats
     basis: Floats
     transfer: Floats | None
-    centre: Floats
     unit: float
     rounding: Rounding
+
+    @property
+    def centre(self) -> Floats:
+        """The point of Rⁿ whose z is 0."""
+        return self.instance.centre
 
     def __repr__(self) -> str:
         return (
@@ -106,8 +113,13 @@ class Geometry:
 
     @cached_property
     def radius(self) -> float:
-        """R = max ‖z_i‖ over the agents that count, in multiples of unit."""
-        return _longest(self.z[self.weight > 0])
+        """R: the agents that count lie within this distance of a point, in multiples of unit.
+
+        b is free, so any point will do: the centre (their median) or the middle of their box.
+        """
+        z = self.z[self.weight > 0]
+        middle = z.min(axis=0) / 2 + z.max(axis=0) / 2
+        return min(float(_lengths(z).max()), float(_lengths(z - middle).max()))
 
 
 def reduce(instance: Instance) -> Geometry:
@@ -118,12 +130,10 @@ def reduce(instance: Instance) -> Geometry:
     >>> g.z.ravel().tolist(), g.p.tolist(), g.unit
     ([-1.0, 1.0], [1.0], 1.0)
     """
-    # Any float vector will do as the centre; the middle of the box keeps every agent near it.
-    centre = instance.agents.min(axis=0) / 2 + instance.agents.max(axis=0) / 2
     make = _select_columns if instance.view.columns is not None else _orthonormalise
-    basis, transfer, z, p, rounding = make(instance, centre)
+    basis, transfer, z, p, rounding = make(instance)
     reach = 1.0 / instance.cost
-    longest = _longest(z)
+    longest = float(_lengths(z).max())
     furthest = float(reach.max())
     unit = _power_of_two(max(longest, furthest * SMALLEST_SPREAD) if longest else furthest)
     relative = instance.weights / instance.weights.max()  # a sum of huge weights might overflow
@@ -135,9 +145,8 @@ def reduce(instance: Instance) -> Geometry:
         weight=frozen(relative / float(exact_sum(relative))),
         basis=frozen(basis),
         transfer=transfer,
-        centre=frozen(centre),
         unit=unit,
-        rounding=Rounding(rounding.z / unit + UNDERFLOW, rounding.basis, rounding.p),
+        rounding=Rounding(frozen(rounding.z / unit + UNDERFLOW), rounding.basis, rounding.p),
     )
 
 
@@ -149,32 +158,26 @@ def seen_square(instance: Instance) -> Fraction:
         return exact_dot(p, p)
     rows = view.matrix[list(view.rows)]
     seen = [exact_dot(row, instance.quality) for row in rows]
-    # Elimination on the bordered Gram matrix leaves minus the wanted number in the corner.
-    table = [[exact_dot(a, b) for b in rows] + [s] for a, s in zip(rows, seen, strict=True)]
-    table.append([*seen, Fraction(0)])
-    for pivot in range(len(rows)):
-        for row in table[pivot + 1 :]:
-            factor = row[pivot] / table[pivot][pivot]
-            for column in range(pivot, len(row)):
-                row[column] -= factor * table[pivot][column]
-    return -table[-1][-1]
+    gram = [[exact_dot(a, b) for b in rows] for a in rows]
+    return sum((a * b for a, b in zip(seen, solve(gram, seen), strict=True)), Fraction(0))
 
 
 Reduction = tuple[Floats, Floats | None, Floats, Floats, Rounding]
 
 
-def _select_columns(instance: Instance, centre: Floats) -> Reduction:
+def _select_columns(instance: Instance) -> Reduction:
     columns = list(instance.view.columns or ())
     basis = np.zeros((len(columns), instance.width))
     basis[np.arange(len(columns)), columns] = 1.0
-    z = instance.agents[:, columns] - centre[columns]
+    z = instance.agents[:, columns] - instance.centre[columns]
     p = instance.quality[columns]
-    return basis, None, z, p, Rounding(z=EPSILON * _longest(z), basis=0.0, p=0.0)
+    return basis, None, z, p, Rounding(z=EPSILON * SAFETY * _lengths(z), basis=0.0, p=0.0)
 
 
-def _orthonormalise(instance: Instance, centre: Floats) -> Reduction:
+def _orthonormalise(instance: Instance) -> Reduction:
     rows = instance.view.matrix[list(instance.view.rows)]
-    # Rows of very different lengths would spoil the factorisation; powers of two are exact.
+    # Rows of very different lengths would spoil the factorisation; powers of two are exact
+    # (nothing underflows: `checks.SMALLEST`).
     scale = 2.0 ** np.frexp(np.abs(rows).max(axis=1))[1]
     rows = rows / scale[:, None]
     basis = np.linalg.qr(rows.T)[0].T.copy()
@@ -184,7 +187,7 @@ def _orthonormalise(instance: Instance, centre: Floats) -> Reduction:
     # The computed inverse is good to 1e-7 at worst (`visibility.DEPENDENT`): SAFETY covers it.
     inverse = SAFETY * float(np.linalg.norm(np.linalg.inv(transfer)))
     basis_error = _basis_error(rows, basis, transfer, inverse)
-    offsets = instance.agents - centre
+    offsets = instance.agents - instance.centre
     z = offsets @ basis.T
     z_error = basis_error + _gamma(instance.width + 2) * math.sqrt(len(rows))
     # B w_f is exact before it is rounded once: it may cancel to almost nothing.
@@ -193,8 +196,8 @@ def _orthonormalise(instance: Instance, centre: Floats) -> Reduction:
     residual = np.abs(transfer @ p - seen) + _gamma(len(p) + 2) * (
         np.abs(transfer) @ np.abs(p) + np.abs(seen)
     )
-    p_error = basis_error * float(np.linalg.norm(p)) + inverse * float(np.linalg.norm(residual))
-    rounding = Rounding(SAFETY * z_error * _longest(offsets), basis_error, SAFETY * p_error)
+    p_error = basis_error * _length(p) + inverse * _length(residual)
+    rounding = Rounding(SAFETY * z_error * _lengths(offsets), basis_error, SAFETY * p_error)
     return basis, frozen(transfer * scale[:, None]), z, p, rounding
 
 
@@ -217,8 +220,17 @@ def _gamma(operations: int) -> float:
     return operations * EPSILON / (1 - operations * EPSILON)
 
 
-def _longest(vectors: Floats) -> float:
-    return float(np.sqrt(np.einsum("ij,ij->i", vectors, vectors).max()))
+def _lengths(vectors: Floats) -> Floats:
+    """The lengths of the rows; scaled first, so that no square underflows or overflows."""
+    largest = float(np.abs(vectors).max(initial=0.0))
+    if largest == 0:
+        return np.zeros(len(vectors))
+    scaled = vectors / largest
+    return np.asarray(np.sqrt(np.einsum("ij,ij->i", scaled, scaled)) * largest)
+
+
+def _length(vector: Floats) -> float:
+    return float(_lengths(vector[None, :])[0])
 
 
 def _power_of_two(value: float) -> float:

@@ -143,6 +143,7 @@ class Instance:
                 "is zero, so no rule can raise it; give at least one feature a coefficient",
                 field="quality",
             )
+        checks.check_not_tiny(w_f, "quality")
         offset = checks.number(quality_offset, "quality_offset")
         return cls(
             name=checks.text(name, "name"),
@@ -232,6 +233,15 @@ class Instance:
         return self.features or tuple(f"x{j}" for j in range(self.width))
 
     @cached_property
+    def centre(self) -> Floats:
+        """The median of the agents that count, an (n,) array: where float work starts from.
+
+        Any point would do, since thresholds are free; the median keeps most agents near it, so that
+        one agent far away costs only itself its digits.
+        """
+        return checks.frozen(np.median(self.agents[self.weights > 0], axis=0))
+
+    @cached_property
     def digest(self) -> str:
         """What makes two instances the same problem, as 64 hexadecimal digits.
 
@@ -292,6 +302,12 @@ class Instance:
         try:
             if agents == "csv":
                 beside = file.with_name(table or f"{file.stem}.csv")
+                if all(tables.is_number(name) for name in self.feature_names):
+                    raise InputError(
+                        "are all numbers, which no CSV header can be; save inline or as npy",
+                        file=file,
+                        field="features",
+                    )
                 rows = [",".join(map(repr, row)) for row in self.agents.tolist()]
                 header = ",".join(_quoted(name) for name in self.feature_names)
                 files.write(beside, "\n".join([header, *rows, ""]).encode())
@@ -390,7 +406,7 @@ def _parse(content: dict[str, Any], file: Path) -> Instance:
     return instance
 
 
-def _agents(content: dict[str, Any], file: Path) -> tuple[Floats, Sequence[str] | None]:
+def _agents(content: dict[str, Any], file: Path) -> tuple[NDArray[Any], Sequence[str] | None]:
     agents = content["agents"]
     features = content.get("features")
     if "features" in content and not isinstance(features, list):
@@ -456,6 +472,10 @@ def _names(features: Sequence[object], width: int) -> tuple[str, ...]:
             name = checks.text(feature, "features")
         except InputError as error:
             raise InputError(error.message, field="features", row=row) from None
+        if name != name.strip():
+            raise InputError(
+                f"has blanks around {shorten(name)}; remove them", field="features", row=row
+            )
         if name in names:
             raise InputError(
                 f"has {shorten(name)} twice; names must be distinct", field="features", row=row
@@ -491,6 +511,7 @@ def _seen(
             f"has rows of {matrix.shape[1]} numbers, {width} expected: one per feature",
             field=given[0],
         )
+    checks.check_not_tiny(matrix, given[0])
     make = visibility.from_projection if projection is not None else visibility.from_view
     return make(matrix)
 

@@ -6,6 +6,7 @@ instance, in the user's coordinates: `evaluate` and `best_response`. For exact t
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -15,16 +16,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from mipmech import checks
 from mipmech.errors import InputError
-from mipmech.exact import exact_dot
+from mipmech.exact import clamped, exact_dot, solve
 from mipmech.geometry import Geometry
 from mipmech.instance import Instance
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
-# A rule on a general view is given in rounded weights; farther from the row space than this share
-# of its length, it uses something that the planner does not see.
-OUT_OF_VIEW = 1e-9
+# A rule on a general view is given in rounded weights. Rounding of v costs up to 1e-7 where rows
+# are nearly dependent; farther from Bᵀv than this share of its length, it is another rule.
+OUT_OF_VIEW = 1e-6
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ class Mechanism:
         return cls.on(
             instance,
             weights,
-            checks.number(value.get("threshold"), "threshold"),
+            value.get("threshold"),
             None if view_weights is None else checks.numbers(view_weights, "view_weights"),
         )
 
@@ -77,7 +78,7 @@ class Mechanism:
         cls,
         instance: Instance,
         weights: ArrayLike,
-        threshold: float,
+        threshold: Any,
         view_weights: ArrayLike | None = None,
     ) -> Mechanism:
         """A rule that is checked to be one that the planner can apply: a function of Bx.
@@ -88,33 +89,67 @@ class Mechanism:
         ...
         mipmech.errors.InputError: weights, row 1: gives x1 a weight, but the planner cannot see it
         """
-        w = checks.length(
-            checks.array(weights, "weights", 1), instance.width, "weights", "per feature"
-        )
-        if not w.any():
+        largest = checks.LARGEST_IN_RULES
+        w = checks.array(weights, "weights", 1, largest)
+        b = checks.number(threshold, "threshold", largest)
+        if instance.view.columns is not None:
+            mechanism = cls(_tuple(w), b)
+        elif view_weights is None:
+            checks.length(w, instance.width, "weights", "one per feature")
+            v = _solve_view(instance, w)
+            mechanism = cls(_tuple(w), b, _tuple(v))
+        else:
+            v = checks.array(view_weights, "view_weights", 1, largest)
+            mechanism = cls(_tuple(w), b, _tuple(v))
+        mechanism.exact_weights(instance)
+        return mechanism
+
+    def exact_weights(self, instance: Instance) -> list[Fraction]:
+        """The weights as rationals, after checking that this is a rule on what the planner sees."""
+        if len(self.weights) != instance.width:
+            raise InputError(
+                f"has {len(self.weights)} numbers, {instance.width} expected: one per feature",
+                field="weights",
+            )
+        numbers = (*self.weights, self.threshold, *(self.view_weights or ()))
+        if not all(map(math.isfinite, numbers)):
+            raise InputError("has NaN or infinity in it; give finite numbers", field="mechanism")
+        if not any(self.weights):
             raise InputError("are all 0; a rule needs a direction", field="weights")
+        given = [Fraction(w) for w in self.weights]
         view = instance.view
         if view.columns is not None:
-            for row in np.flatnonzero(w):
-                if int(row) not in view.columns:
+            if self.view_weights is not None:
+                raise InputError(
+                    "are for general views; leave them out, the planner sees columns here",
+                    field="view_weights",
+                )
+            for row, weight in enumerate(given):
+                if weight and row not in view.columns:
                     name = instance.feature_names[row]
                     raise InputError(
                         f"gives {name} a weight, but the planner cannot see it",
                         field="weights",
-                        row=int(row),
+                        row=row,
                     )
-            return cls(_tuple(w), float(threshold))
-        if view_weights is None:
-            solution = np.linalg.lstsq(view.matrix.T, w, rcond=None)[0]
-        else:
-            solution = checks.array(view_weights, "view_weights", 1)
-            checks.length(solution, len(view.matrix), "view_weights", "one per row of the view")
-        if np.linalg.norm(view.matrix.T @ solution - w) > OUT_OF_VIEW * np.linalg.norm(w):
+            return given
+        if self.view_weights is None:
             raise InputError(
-                "is not a combination of the view's rows, so the planner cannot compute the score",
+                "are missing: on a general view they give a rule its exact meaning; make the rule"
+                " with Mechanism.on or Mechanism.on_view",
+                field="view_weights",
+            )
+        v = np.array(self.view_weights)
+        checks.length(v, len(view.matrix), "view_weights", "one per row of the view")
+        exact = [exact_dot(column, v) for column in view.matrix.T]
+        off = sum((a - b) ** 2 for a, b in zip(given, exact, strict=True))
+        if off > Fraction(OUT_OF_VIEW) ** 2 * sum(w * w for w in given):
+            raise InputError(
+                "are not a combination of the view's rows (or not the one that view_weights say),"
+                " so the planner cannot compute the score",
                 field="weights",
             )
-        return cls(_tuple(w), float(threshold), _tuple(solution))
+        return exact
 
     @classmethod
     def on_view(cls, instance: Instance, view_weights: ArrayLike, threshold: float) -> Mechanism:
@@ -125,17 +160,29 @@ class Mechanism:
         >>> Mechanism.on_view(sums, [0.5], 2.0).weights
         (0.5, 0.5, 0.0)
         """
-        v = checks.array(view_weights, "view_weights", 1)
+        v = checks.array(view_weights, "view_weights", 1, checks.LARGEST_IN_RULES)
         matrix = instance.view.matrix
         checks.length(v, len(matrix), "view_weights", "one per row of the view")
         weights = np.array([float(exact_dot(column, v)) for column in matrix.T])
-        return cls.on(instance, weights, threshold, v)
+        return cls.on(
+            instance, weights, threshold, None if instance.view.columns is not None else v
+        )
 
     def scaled(self) -> tuple[Floats, Fraction]:
         """Weights and threshold over a power of two, exactly: the largest weight is about 1."""
         weights = np.array(self.weights)
-        factor = 2.0 ** -int(np.frexp(np.abs(weights).max())[1])
-        return weights * factor, Fraction(self.threshold) * Fraction(factor)
+        exponent = int(np.frexp(np.abs(weights).max())[1])
+        return np.ldexp(weights, -exponent), Fraction(self.threshold) * Fraction(2) ** -exponent
+
+
+def _solve_view(instance: Instance, weights: Floats) -> Floats:
+    """V with Bᵀv nearest to the weights: the normal equations in rationals, rounded at the end."""
+    rows = instance.view.matrix[list(instance.view.rows)]
+    gram = [[exact_dot(a, b) for b in rows] for a in rows]
+    v = np.zeros(len(instance.view.matrix))
+    solution = solve(gram, [exact_dot(row, weights) for row in rows])
+    v[list(instance.view.rows)] = [clamped(value) for value in solution]
+    return v
 
 
 def _tuple(values: NDArray[np.floating[Any]]) -> tuple[float, ...]:
@@ -163,14 +210,14 @@ def from_reduced(geometry: Geometry, u: ArrayLike, b: float) -> Mechanism:
         weights = np.array([float(exact_dot(column, v)) for column in view.matrix.T])
         view_weights = _tuple(v)
     threshold = Fraction(float(b)) * Fraction(geometry.unit) + exact_dot(weights, geometry.centre)
-    return Mechanism(_tuple(weights), float(threshold), view_weights)
+    return Mechanism(_tuple(weights), clamped(threshold), view_weights)
 
 
 def to_reduced(geometry: Geometry, mechanism: Mechanism) -> tuple[Floats, float]:
     """Unit direction u and threshold b (in multiples of the unit) of a mechanism, rounded."""
     weights, threshold = mechanism.scaled()
     norm = float(np.linalg.norm(weights))
-    level = float(threshold - exact_dot(weights, geometry.centre))
+    level = clamped(threshold - exact_dot(weights, geometry.centre))
     return geometry.basis @ weights / norm, level / norm / geometry.unit
 
 
@@ -243,11 +290,10 @@ def evaluate(instance: Instance, mechanism: Mechanism) -> Outcome:
     w, threshold = mechanism.scaled()
     norm = float(np.linalg.norm(w))
     columns = np.flatnonzero(w)
-    x = instance.agents[:, columns]
-    centre = x.min(axis=0) / 2 + x.max(axis=0) / 2
+    centre = instance.centre[columns]
     # The threshold is taken relative to the centre before it is rounded: offsets cancel exactly.
-    level = float(threshold - exact_dot(w[columns], centre))
-    distance = (level - (x - centre) @ w[columns]) / norm
+    level = clamped(threshold - exact_dot(w[columns], centre))
+    distance = (level - (instance.agents[:, columns] - centre) @ w[columns]) / norm
     moved = (distance >= 0) & (distance * instance.cost <= 1)
     moves = np.where(moved, distance, 0.0)
     weight = instance.weights / instance.weights.sum()

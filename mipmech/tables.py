@@ -9,9 +9,10 @@ from __future__ import annotations
 import csv
 import io
 import os
+import re
 from itertools import chain
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,7 +45,7 @@ def read_csv(path: Path) -> tuple[Floats, tuple[str, ...]]:
     if not lines:
         raise InputError("has a header but no agents; add a line per agent", file=path, field=FIELD)
     width = len(header)
-    body = text.partition("\n")[2]
+    body = re.split(r"[\r\n]", text, maxsplit=1)[-1]
     if {len(line) for line in lines} != {width} or not body.isascii() or "_" in body:
         _find_fault(lines, header, path)
     try:
@@ -60,7 +61,7 @@ def _check_header(header: list[str], path: Path) -> None:
         raise InputError(
             "is empty; start with a header line of feature names", file=path, field=FIELD
         )
-    if all(_is_number(cell) for cell in header):
+    if all(is_number(cell) for cell in header):
         raise InputError(
             "starts with numbers; the first line must name the features (a line of numbers there"
             " would be lost as an agent)",
@@ -69,7 +70,8 @@ def _check_header(header: list[str], path: Path) -> None:
         )
 
 
-def _is_number(cell: str) -> bool:
+def is_number(cell: str) -> bool:
+    """Whether a cell is a plain number."""
     # float() also takes 1_000 and digits of other scripts; a data file does not mean those.
     if not cell.isascii() or "_" in cell:
         return False
@@ -94,14 +96,14 @@ def _find_fault(lines: list[list[str]], header: list[str], path: Path) -> None:
         for name, cell in zip(header, line, strict=True):
             if not cell.strip():
                 fail(row, f"has no number under {shorten(name)}; fill it in or leave the row out")
-            if not _is_number(cell):
+            if not is_number(cell):
                 fail(
                     row,
                     f"has {shorten(cell)} under {shorten(name)}; a plain number must stand there",
                 )
 
 
-def read_npy(path: Path) -> Floats:
+def read_npy(path: Path) -> NDArray[Any]:
     """Agents from a two-dimensional npy array of numbers."""
 
     def fail(message: str) -> NoReturn:
@@ -125,13 +127,15 @@ def read_npy(path: Path) -> Floats:
             fail(f"holds values of type {dtype}; save an array of float64")
         if len(shape) != 2:
             fail(f"has {len(shape)} dimensions; agents are rows and features columns")
+        if min(shape) < 0:
+            fail("has a shape with negative sizes; save it again with numpy.save")
         promised = dtype.itemsize * int(shape[0]) * int(shape[1])
         held = os.fstat(stream.fileno()).st_size - stream.tell()
         if promised > held:
             fail(f"is cut off: its header promises {promised} bytes of data, it has {held}")
         stream.seek(0)
-        array = np.lib.format.read_array(stream, allow_pickle=False)
-    values = array.astype(np.float64)
-    if dtype.kind in "iu" and not (np.abs(values) < 2.0**53).all():
-        fail("holds integers beyond 2^53, which floats cannot tell apart; save float64")
-    return values
+        try:
+            array = np.lib.format.read_array(stream, allow_pickle=False)
+        except ValueError:
+            fail("cannot be read; save it again with numpy.save")
+    return array  # checked further with every other array

@@ -71,8 +71,8 @@ def _facts(description: Description) -> Text:
     }
     if instance.known is not None:
         known = instance.known
-        low, high = f"{known.lower:.6g}", f"{known.upper:.6g}"
-        what = low if low == high else f"in [{low}, {high}]"
+        least, most = f"{known.lower:.6g}", f"{known.upper:.6g}"
+        what = least if least == most else f"in [{least}, {most}]"
         facts["known"] = f"best gain {what}, {known.how}"
     return Text("\n".join(f"  {key:<10} {value}" for key, value in facts.items()))
 
@@ -131,6 +131,8 @@ def _tell_threshold(console: Console, description: Description, best: Projection
         )
     console.print(table)
     console.print("proved: the gain is at least this share of the best gain of any threshold rule")
+    rules = [rule for rule in (best, description.grid) if rule is not None]
+    console.print(f"(the theorem promises {' and '.join(f'{r.promised:.3g}' for r in rules)})")
     found = best.recount
     movers = found.covered[instance.weights[found.covered] > 0]
     shown = ", ".join(str(i) for i in movers[:MOST_AGENTS])

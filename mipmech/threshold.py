@@ -12,6 +12,7 @@ covered in rationals, which costs a few units in the last place. The exact recou
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -19,6 +20,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from mipmech.checks import LARGEST
 from mipmech.exact import common_integers, exact_sum
 from mipmech.geometry import EPSILON
 from mipmech.instance import Instance
@@ -47,9 +49,27 @@ def best_threshold(instance: Instance, mechanism: Mechanism) -> Recount:
     >>> found.mechanism.threshold, found.covered.tolist()
     (1.0, [0, 1, 2])
     """
+    mechanism = _of_usual_length(mechanism)
     direction = ExactDirection(instance, mechanism)
     ends = direction.scores + direction.limits
-    return best_of_levels(direction, mechanism, ends, 2 * direction.error, direction.right_end)
+    # At its own end, agent i alone brings ω_i ℓ_i, however small it is beside the others' sum.
+    alone = instance.weights / float(exact_sum(instance.weights)) * direction.limits
+    slack = 2 * direction.error
+    return best_of_levels(direction, mechanism, ends, slack, direction.right_end, alone)
+
+
+def _of_usual_length(mechanism: Mechanism) -> Mechanism:
+    """The same direction, in weights whose thresholds floats can hold."""
+    largest = max(map(abs, mechanism.weights))
+    if 1 / LARGEST <= largest <= LARGEST:
+        return mechanism
+    factor = 2.0 ** -math.frexp(largest)[1]
+    v = mechanism.view_weights
+    return Mechanism(
+        tuple(w * factor for w in mechanism.weights),
+        0.0,
+        None if v is None else tuple(w * factor for w in v),
+    )
 
 
 def best_of_levels(
@@ -58,17 +78,19 @@ def best_of_levels(
     levels: Floats,
     slack: Floats,
     start: Callable[[int], float],
+    at_least: Floats | float = 0.0,
 ) -> Recount:
-    """The best of these levels (in the direction's units), by exact recount.
+    """The best of these levels (in the direction's units), by exact recount; floats only rank them.
 
     Level i is known to within ``slack``; ``start(i)`` is its threshold as a float. Agents whose end
     is within rounding of the level count as covered in the first ranking, and the threshold steps
-    inward to keep them if that is worth it.
+    inward to keep them if that is worth it. ``at_least`` bounds the value of each level from below.
     """
     ends = direction.scores + direction.limits
     doubt = 2 * direction.error
     hopeful, mass = soft_profile(direction, levels, slack)
-    rounding = 16 * EPSILON * (np.abs(levels) + float(np.abs(direction.scores).max())) * mass
+    hopeful = np.maximum(hopeful, at_least)
+    rounding = 16 * EPSILON * (np.abs(levels) * mass + np.abs(hopeful))
     best: Recount | None = None
     for _ in range(min(LEVELS_TRIED, len(levels))):
         i = int(np.argmax(hopeful))
@@ -159,6 +181,7 @@ def densest_threshold(instance: Instance, mechanism: Mechanism, widen: float = 0
     >>> found.recount.density == found.at_most == Fraction(2, 3)
     True
     """
+    mechanism = _of_usual_length(mechanism)
     direction = ExactDirection(instance, mechanism)
     starts = direction.scores
     ends = starts + direction.limits

@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mipmech.errors import InputError
 from mipmech.exact import (
+    clamped,
     common_integers,
     exact_dot,
     exact_sum,
@@ -68,14 +68,8 @@ class ExactDirection:
 
     def __init__(self, instance: Instance, mechanism: Mechanism) -> None:
         self.instance = instance
-        if mechanism.view_weights is None:
-            exact = fractions(np.array(mechanism.weights))
-        else:
-            v = np.array(mechanism.view_weights)
-            exact = [exact_dot(column, v) for column in instance.view.matrix.T]
+        exact = mechanism.exact_weights(instance)
         columns = [j for j, weight in enumerate(exact) if weight]
-        if not columns:
-            raise InputError("are all 0; a rule needs a direction", field="weights")
         largest = max(abs(w) for w in exact)
         exponent = largest.numerator.bit_length() - largest.denominator.bit_length()
         self.factor = Fraction(2) ** -exponent
@@ -90,7 +84,7 @@ class ExactDirection:
             Fraction(0),
         )
         self.x = instance.agents[:, columns]
-        centre = self.x.min(axis=0) / 2 + self.x.max(axis=0) / 2
+        centre = instance.centre[columns]
         self.centre_score = self._score(centre)
         rounded = np.array([float(w) for w in self.weights])
         offsets = self.x - centre
@@ -114,7 +108,7 @@ class ExactDirection:
 
     def threshold(self, level: float) -> float:
         """A level in the units of the scores as a threshold, rounded."""
-        return float((Fraction(level) + self.centre_score) / self.factor)
+        return clamped((Fraction(level) + self.centre_score) / self.factor)
 
     def left_end(self, agent: int) -> float:
         """The smallest threshold that agent does not pass already (or meets exactly)."""
@@ -131,7 +125,7 @@ class ExactDirection:
         scores, limits, error, cost = self.scores, self.limits, self.error, self.instance.cost
         if agents is not None:
             scores, limits, error, cost = (a[agents] for a in (scores, limits, error, cost))
-        level = float(self.level(threshold))
+        level = clamped(self.level(threshold))
         distance = level - scores
         doubt = error + 4 * EPSILON * (abs(level) + np.abs(distance))
         above = distance < -doubt

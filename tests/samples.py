@@ -16,9 +16,11 @@ OFFSETS = st.sampled_from([0.0, 0.0, 1.0, 3e7, -1e8])
 
 
 @st.composite
-def instances(draw, max_agents=9, max_width=4, kinds=("visible", "view", "projection")):
+def instances(
+    draw, max_agents=9, min_width=1, max_width=4, kinds=("visible", "view", "projection")
+):
     """An instance: ties, duplicates, zero weights, unequal costs, offsets, all kinds of view."""
-    n = draw(st.integers(1, max_width))
+    n = draw(st.integers(min_width, max_width))
     m = draw(st.integers(1, max_agents))
     number = draw(NUMBERS)
     rows = draw(st.lists(st.lists(number, min_size=n, max_size=n), min_size=m, max_size=m))
@@ -60,9 +62,14 @@ def seen(draw, n, kinds=("visible", "view", "projection")):
     return {"projection": basis @ basis.T}
 
 
+# Where the threshold lies between an agent's score (0) and the end of its reach (1).
+AT_ENDS = (0.0, 0.25, 0.5, 1.0, 1.5)
+BETWEEN = (0.1234, 0.5678, 0.9012, 1.3456)
+
+
 @st.composite
-def mechanisms(draw, instance):
-    """A mechanism on the instance: nice or ugly direction, threshold near or at somebody's end."""
+def mechanisms(draw, instance, places=AT_ENDS):
+    """A mechanism on the instance: nice or ugly direction, threshold relative to some agent."""
     view = instance.view
     size = len(view.matrix) if view.columns is None else view.rank
     number = draw(NUMBERS)
@@ -77,5 +84,5 @@ def mechanisms(draw, instance):
     agent = draw(st.integers(0, instance.size - 1))
     reach = np.linalg.norm(weights) / instance.cost[agent]
     score = float(instance.agents[agent] @ weights)
-    threshold = score + draw(st.sampled_from([0.0, 0.25, 0.5, 1.0, 1.5])) * float(reach)
+    threshold = score + draw(st.sampled_from(places)) * float(reach)
     return Mechanism(tuple(weights.tolist()), threshold, view_weights)

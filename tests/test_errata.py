@@ -29,7 +29,7 @@ def test_e1_theorem2_grid_covers_only_positive_thresholds():
     printed = theory.paper_grid_rule(instance, radius=3.0)
     corrected = theory.projection_rule(instance, "grid")
     assert printed.gain == 0
-    assert float(corrected.recount.gain) >= corrected.factor * theory.gain_ceiling(instance) > 0
+    assert float(corrected.recount.gain) >= corrected.promised * theory.gain_ceiling(instance) > 0
 
 
 def test_e2_theorem2_factor_exceeds_one():
@@ -38,7 +38,7 @@ def test_e2_theorem2_factor_exceeds_one():
     rc = 0.1
     assert 1 / (4 * rc) > 1
     rule = theory.projection_rule(instance)
-    assert rule.factor == pytest.approx(1 / (4 * rc + 2))
+    assert rule.promised == pytest.approx(1 / (4 * rc + 2))
     assert float(rule.recount.gain) < 1 / (4 * rc) * theory.gain_ceiling(instance)
 
 

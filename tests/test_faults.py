@@ -91,6 +91,7 @@ FAULTS = {
     "CSV with NaN": (changed(agents={"csv": "nan.csv"}), "row 0: column 1 is not a number"),
     "CSV with 1_000": (changed(agents={"csv": "underscore.csv"}), "row 0: has '1_000' under 'b'"),
     "CSV with other digits": (changed(agents={"csv": "digits.csv"}), "row 0: has '١٢' under 'b'"),
+    "CSV with 1_000 and old line ends": (changed(agents={"csv": "old.csv"}), "row 0: has '1_000'"),
     "CSV broken quote": (changed(agents={"csv": "quote.csv"}), "is not CSV"),
     "CSV in Latin-1": (changed(agents={"csv": "latin.csv"}), "is not UTF-8"),
     "CSV header twice": (changed(agents={"csv": "twice.csv"}, features=DROP), "has 'a' twice"),
@@ -103,17 +104,20 @@ FAULTS = {
     "npy one-dimensional": (changed(agents={"npy": "line.npy"}), "has 1 dimensions"),
     "npy cut off": (changed(agents={"npy": "cut.npy"}), "is cut off"),
     "npy that promises terabytes": (changed(agents={"npy": "bomb.npy"}), "is cut off"),
+    "npy of a negative shape": (changed(agents={"npy": "negative.npy"}), "negative sizes"),
     "npy of huge integers": (changed(agents={"npy": "ints.npy"}), "beyond 2^53"),
     "npy with NaN": (changed(agents={"npy": "nan.npy"}), "row 0: column 1 is not a number"),
     "features too few": (changed(features=["a"]), "features: has 1 names, 2 expected"),
     "features twice": (changed(features=["a", "a"]), "features, row 1: has 'a' twice"),
     "features mistyped": (changed(features="a,b"), "features: is the text 'a,b'"),
     "feature is a number": (changed(features=["a", 2]), "features, row 1: is 2"),
+    "feature with blanks": (changed(features=["a", "b "]), "features, row 1: has blanks around"),
     "feature is empty": (changed(features=["a", ""]), "features, row 1: is empty"),
     "quality missing": (changed(quality=DROP), "quality: is missing"),
     "quality a number": (changed(quality=1), "quality: is 1; a list"),
     "quality too long": (changed(quality=[1, 2, 3]), "quality: has 3 numbers, 2 expected"),
     "quality zero": (changed(quality=[0, 0]), "quality: is zero"),
+    "quality nearly zero": (changed(quality=[1, 5e-324]), "quality, row 1: has 4.94066e-324, nearer"),
     "quality NaN": (changed(quality=[1, float("nan")]), "quality, row 1: is not a number"),
     "quality boolean": (changed(quality=[1, True]), "quality, row 1: is true"),
     "offset mistyped": (changed(quality_offset="0"), "quality_offset: is the text '0'"),
@@ -131,6 +135,7 @@ FAULTS = {
     "visible named without names": (changed(features=DROP), "visible: names 'a', but the file has no"),
     "visible a fraction": (changed(visible=[0.5]), "visible: has 0.5"),
     "view of zeros": (seen(view=[[0, 0]]), "view, row 0: is all zeros"),
+    "view nearly zero": (seen(view=[[1, 1e-200]]), "view, row 0: has 1e-200, nearer to 0"),
     "view too narrow": (seen(view=[[1]]), "view: has rows of 1 numbers, 2 expected"),
     "view empty": (seen(view=[]), "view: is a list of 0"),
     "view nearly dependent": (seen(view=[[1, 2], [1, 2.0000000000000004]]), "up to rounding"),
@@ -182,7 +187,7 @@ def folder(tmp_path):
         "short": "a,b\n1,2\n3\n", "long": "a,b\n1,2,3\n", "word": "a,b\n1,2\n3,abc\n",
         "gap": "a,b\n1,\n", "blank": "a,b\n1,2\n\n3,4\n", "nan": "a,b\n1,nan\n",
         "underscore": "a,b\n1,1_000\n", "digits": "a,b\n1,١٢\n", "quote": 'a,b\n"1,2\n',
-        "twice": "a,a\n1,2\n",
+        "twice": "a,a\n1,2\n", "old": "a,b\r1,1_000\r",
     }  # fmt: skip
     for name, text in tables.items():
         (inside / f"{name}.csv").write_text(text)
@@ -199,6 +204,9 @@ def folder(tmp_path):
     (inside / "cut.npy").write_bytes(whole[:-8])
     bomb = whole.replace(b"(100, 2), }" + b" " * 12, b"(999999999999, 2), }" + b" " * 3)
     assert bomb != whole
+    negative = whole.replace(b"(100, 2), }" + b" ", b"(-100, 2), }")
+    assert negative != whole
+    (inside / "negative.npy").write_bytes(negative)
     (inside / "bomb.npy").write_bytes(bomb)
     return inside
 

@@ -177,6 +177,9 @@ def test_from_frame(library):
         ({"agents": np.zeros((2, 0))}, "no features"),
         ({"agents": [[True, False]]}, "type bool"),
         ({"agents": [["a", "b"]]}, "plain numbers"),
+        ({"agents": np.ma.masked_array([[1.0, 2.0]], [[True, False]])}, "masked"),
+        ({"agents": [[2**60 + 1, 1]]}, "beyond 2"),
+        ({"cost": 10**400}, "too large for a float"),
         ({"cost": True}, "a number must stand there"),
         ({"cost": None}, "a number must stand there"),
         ({"visible": None}, "found none"),
@@ -187,6 +190,14 @@ def test_bad_arrays_are_refused(arguments, message):
     good = {"agents": [[1.0, 2.0]], "quality": [1.0, 1.0], "visible": [0], "cost": 1.0}
     with pytest.raises(InputError, match=message):
         Instance.from_arrays(**{**good, **arguments})
+
+
+def test_names_that_are_numbers_are_no_csv_header(tmp_path):
+    sample = Instance.from_arrays([[1.0]], [1.0], visible=[0], cost=1.0, features=["7"])
+    with pytest.raises(InputError, match="no CSV header"):
+        sample.save(tmp_path / "a.json", "csv")
+    sample.save(tmp_path / "a.json", "npy")
+    assert Instance.load(tmp_path / "a.json").features == ("7",)
 
 
 def test_a_failed_save_keeps_the_old_file(tmp_path, monkeypatch):

@@ -156,6 +156,13 @@ def test_feasibility_is_decided_in_rationals():
     assert infeasible(geometry, -high * (1 + 2 * BAND))
 
 
+@pytest.mark.parametrize("eta", [math.nan, math.inf])
+def test_eta_must_be_finite(eta):
+    geometry = reduce(make_instance("uniform-ball", 5, 2, seed=2))
+    with pytest.raises(InputError, match="eta"):
+        ask("projection", geometry, eta)
+
+
 def test_names_and_options():
     with pytest.raises(InputError, match="there is no oracle 'best'"):
         oracle_named("best")

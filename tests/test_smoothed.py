@@ -32,7 +32,7 @@ def test_closed_forms_against_monte_carlo():
     smooth = Smoothed(base, 0.4)
     sample = smooth.sample(400_000, seed=1)
     for weights, threshold in (((1.0, 1.0, 0.0), 0.5), ((1.0, 1.0, 4.0), 1.0)):
-        rule = Mechanism(weights, threshold)
+        rule = Mechanism.on(base, weights, threshold)
         drawn = evaluate(sample, rule)
         assert smooth.density(rule) == pytest.approx(drawn.density, abs=4e-3)
         assert smooth.soft_density(rule) == pytest.approx(drawn.soft_density, abs=4e-3)
@@ -66,6 +66,18 @@ def test_far_tails_keep_their_digits():
     one = Instance.from_arrays([[10.0]], [1.0], visible=[0], cost=1.0)
     exact = stats.norm.sf(10) - stats.norm.sf(11)
     assert Smoothed(one, 1.0).density(Mechanism((1.0,), 0.0)) == pytest.approx(exact, rel=1e-9)
+
+
+@pytest.mark.parametrize("cost", [1.5, 1e3, 1e9, 1e15])
+def test_short_reaches_keep_their_digits(cost):
+    """For ℓ ≪ σ the closed forms cancel: Den ≈ ℓ N(t), SDen ≈ ℓ²/2 N(t)."""
+    one = Instance.from_arrays([[0.0]], [1.0], visible=[0], cost=cost)
+    rule = Mechanism((1.0,), 0.3)
+    bell = stats.norm(0.3, 1.0).pdf
+    exact = integrate.quad(lambda s: s * bell(s / cost), 0, 1, epsrel=1e-12)[0] / cost**2
+    assert Smoothed(one, 1.0).soft_density(rule) == pytest.approx(exact, rel=1e-10)
+    exact = integrate.quad(lambda s: bell(s / cost), 0, 1, epsrel=1e-12)[0] / cost
+    assert Smoothed(one, 1.0).density(rule) == pytest.approx(exact, rel=1e-10)
 
 
 def test_little_smoothing_is_no_smoothing():

@@ -81,12 +81,14 @@ def test_theorem2_guarantees_hold(instance):
         assert ceiling == 0
         return
     grid = theory.projection_rule(instance, "grid")
-    assert 0 < grid.factor <= 1
-    assert 0 < every.factor <= 1
+    assert 0 < grid.promised <= 1
+    assert 0 < every.promised <= 1
     # A threshold is one float: at an offset of 1e8 it is known to 1e-8, and the gain to as much.
     rounding = 1e-15 * np.abs(instance.agents).max() * np.abs(instance.quality).max() * 8
-    assert float(every.recount.gain) >= every.factor * ceiling - rounding
-    assert float(grid.recount.gain) >= grid.factor * ceiling - rounding
+    assert float(every.recount.gain) >= every.promised * ceiling - rounding
+    assert float(grid.recount.gain) >= grid.promised * ceiling - rounding
+    for rule in (every, grid):
+        assert Fraction(rule.factor) * Fraction(ceiling) <= rule.recount.gain
     assert float(every.recount.gain) >= float(grid.recount.gain) - rounding
 
 
@@ -112,10 +114,46 @@ def test_theorem2_factors_for_equal_costs():
         instance = Instance.from_arrays(x, [2.0], visible=[0], cost=cost)
         rc = 3.0 * cost
         every, grid = (theory.projection_rule(instance, kind) for kind in ("all", "grid"))
-        assert every.factor == pytest.approx(1 / (4 * rc + 2))
+        assert every.promised == pytest.approx(1 / (4 * rc + 2))
         assert grid.tried - math.ceil(4 * rc - 1e-9) in (1, 2)  # 2: rounding may ask for one more
-        assert grid.factor == pytest.approx(1 / (2 * grid.tried))
-        assert grid.factor >= 1 / (8 * rc + 4) * (1 - 1e-9)
+        assert grid.promised == pytest.approx(1 / (2 * grid.tried))
+        assert grid.promised >= 1 / (8 * rc + 4) * (1 - 1e-9)
+
+
+def test_claims_hold_even_where_floats_cannot_write_the_threshold():
+    """At 1e16 with a reach of 1 no float threshold moves the agent; then nothing is claimed."""
+    lost = Instance.from_arrays([[1e16]], [1.0], visible=[0], cost=1.0)
+    for kind in ("all", "grid"):
+        rule = theory.projection_rule(lost, kind)
+        assert Fraction(rule.factor) * Fraction(theory.gain_ceiling(lost)) <= rule.recount.gain
+
+
+def test_one_agent_far_away_costs_the_others_nothing():
+    """Of weight 0, or of weight 1: the bulk of the sample keeps its digits."""
+    x = np.random.default_rng(0).standard_normal((2000, 1))
+    plain = Instance.from_arrays(x, [1.0], visible=[0], cost=1.0)
+    best = float(theory.projection_rule(plain).recount.gain)
+    for weight in (0.0, 1.0):
+        far = Instance.from_arrays(
+            np.vstack([x, [[1e16]]]), [1.0], visible=[0], cost=1.0,
+            weights=np.append(np.ones(2000), weight),
+        )  # fmt: skip
+        rule = theory.projection_rule(far)
+        assert float(rule.recount.gain) == pytest.approx(best, rel=1e-3)
+        assert rule.factor >= rule.promised
+
+
+def test_the_ceiling_holds_for_many_agents():
+    """A float sum of a million terms would fall short of it."""
+    for cost in (0.3, 3.0):
+        many = Instance.from_arrays(np.zeros((300_000, 1)), [1.0], visible=[0], cost=cost)
+        top = recount(many, Mechanism((cost,), 1.0))
+        assert top.density == 1
+        assert top.gain <= Fraction(theory.gain_ceiling(many))
+    costs = np.random.default_rng(1).random(1000) + 0.1
+    mixed = Instance.from_arrays(np.zeros((1000, 1)), [1.0], visible=[0], cost=costs)
+    exact = sum(1 / Fraction(float(c)) for c in costs) / 1000
+    assert exact <= Fraction(theory.gain_ceiling(mixed)) <= exact * (1 + Fraction(1, 10**14))
 
 
 def test_theorem2_needs_a_visible_quality():
@@ -131,6 +169,7 @@ def test_agents_without_weight_do_not_count():
     a, b = theory.projection_rule(with_ghost), theory.projection_rule(without)
     assert a.recount.gain == b.recount.gain
     assert a.factor == pytest.approx(b.factor)
+    assert a.promised == pytest.approx(b.promised)
     assert theory.gain_ceiling(with_ghost) == theory.gain_ceiling(without)
 
 
@@ -172,6 +211,18 @@ def test_lemma2_refuses_what_it_cannot_do():
         theory.rotate([1.0, 0.0], [1.0, 0.0], 0.1)
     with pytest.raises(InputError, match="no plane"):
         theory.rotate([1.0, 0.0], [-1.0, 0.0], 0.1)
+    with pytest.raises(InputError, match="unit vector"):
+        theory.rotate([2.0, 0.0], [0.0, 1.0], 0.1)
+    with pytest.raises(InputError, match="Lemma 2 needs"):
+        theory.rotate([1.0, 0.0], [0.0, 1.0], math.nan)
+
+
+def test_lemma2_for_nearly_opposite_vectors():
+    for angle in (1e-3, 1e-8, 1e-11):
+        w1 = [-math.cos(angle), math.sin(angle)]
+        w = theory.rotate(w1, [1.0, 0.0], 0.3)
+        assert np.linalg.norm(w) == pytest.approx(1, abs=1e-15)
+        assert w[0] == pytest.approx(-math.cos(angle) + 0.3, abs=1e-15)
 
 
 @st.composite
@@ -293,8 +344,17 @@ def test_grids_of_the_odd_cases():
     assert not infeasible(hidden, 0.0)
     with pytest.raises(InputError):
         theory.angular_grid(one, 0.0)
-    with pytest.raises(InputError, match="larger epsilon"):
+    with pytest.raises(InputError, match="choose a larger one"):
         theory.paper_grid(1.0, 1e-3, 1.0, 1.0)
+    wide = reduce(Instance.from_arrays(np.eye(2) * 1e90, [1.0, 1.0], visible=[0, 1], cost=1.0))
+    for ask in (
+        lambda: theory.angular_grid(wide, 1e-3),
+        lambda: theory.paper_grid(1.0, 1e-90, 1.0, 1.0),
+    ):
+        with pytest.raises(InputError, match="choose a larger one"):
+            ask()
+    assert theory.paper_grid(1.0, 0.5, 1e100, 1.0).shape == (17,)
+    assert theory.paper_grid(1.0, 7.0, 1.0, 1.0).tolist() == [0.0, 1.0]
 
 
 # ------------------------------------------------------------- smoothing
@@ -437,6 +497,23 @@ def test_held_out_bounds_refuse_what_they_do_not_cover():
     with pytest.raises(InputError, match="largest_reach"):
         theory.held_out_bound(costly, rule, largest_reach=0.5)
     assert theory.held_out_bound(costly, rule, largest_reach=2.0).lower == 0
+    with pytest.raises(InputError, match="largest_reach"):
+        theory.held_out_bound(costly, rule, largest_reach=math.nan)
+    with pytest.raises(InputError, match="method"):
+        theory.held_out_bound(costly, rule, method="hoefding", largest_reach=2.0)
+
+
+def test_other_arguments_are_checked():
+    for ask in (
+        lambda: theory.tail_radius(3, 1.0, 1.0, 1.5),
+        lambda: theory.paper_tail_radius(1.0, 1.0, 0.0),
+        lambda: theory.uniform_deviation(0, 2, 1.0, 0.1),
+        lambda: theory.pollard_sample_size(1e-200, 0.1, 1.0, 2),
+        lambda: theory.lipschitz_constant(-1.0, 1.0),
+    ):
+        with pytest.raises(InputError):
+            ask()
+    assert theory.density_ratio(1e-3, 1.0, 1.0, 1.0, 1.0) == math.inf
 
 
 # --------------------------------------------------------- Proposition 1

@@ -128,6 +128,23 @@ def test_an_agent_of_enormous_reach_does_not_blur_the_others():
     assert found.covered.tolist() == [0, 1, 2]
 
 
+def test_a_tiny_share_with_an_enormous_reach_is_found():
+    """A share of 1e-33 with a reach of 1e40 is worth more than all the others."""
+    instance = Instance.from_arrays(
+        [[0.0], [0.1], [0.2]], [1.0], visible=[0], cost=[1e-40, 7, 3], weights=[1e-33, 0.3, 0.6]
+    )
+    found = best_threshold(instance, Mechanism((1.0,), 0.0))
+    assert float(found.gain) == pytest.approx(1e7 / 0.9)
+
+
+@pytest.mark.parametrize("size", [1e-300, 1e-250, 1e250, 1e300])
+def test_rules_in_any_scale(size):
+    instance = Instance.from_arrays([[1e90], [2e90]], [1.0], visible=[0], cost=1e-90)
+    found = best_threshold(instance, Mechanism((size,), 0.0))
+    assert float(found.gain) == pytest.approx(0.5e90)
+    assert densest_threshold(instance, Mechanism((size,), 0.0)).at_most == 1
+
+
 @pytest.mark.parametrize("offset", [0.0, 3e7, -1e8])
 def test_offsets_do_not_hurt(offset):
     rng = np.random.default_rng(3)

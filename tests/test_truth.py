@@ -16,18 +16,20 @@ from mipmech import (
     Side,
     best_response,
     evaluate,
+    from_reduced,
     linear_response,
     recount,
+    reduce,
 )
 from mipmech.errors import InputError
 from tests import referee
-from tests.samples import instances, mechanisms
+from tests.samples import AT_ENDS, BETWEEN, instances, mechanisms
 
 
 @st.composite
-def graded(draw, **options):
+def graded(draw, places=AT_ENDS, **options):
     instance = draw(instances(**options))
-    return instance, draw(mechanisms(instance))
+    return instance, draw(mechanisms(instance, places))
 
 
 def rebuilt(instance, **changes):
@@ -54,7 +56,7 @@ def test_recount_equals_the_referee(case):
     assert found.accepted_quality == truth.accepted_quality
 
 
-@given(graded())
+@given(graded(BETWEEN))
 def test_floats_agree_with_rationals_away_from_ties(case):
     instance, mechanism = case
     weights, threshold = mechanism.scaled()
@@ -159,13 +161,16 @@ def pythagorean_rotation(n, i, j, k):
 
 
 @given(
-    graded(kinds=("view", "projection")), st.integers(0, 2), st.integers(0, 3), st.integers(0, 3)
+    graded(BETWEEN, kinds=("view", "projection"), min_width=2),
+    st.integers(0, 2),
+    st.integers(0, 3),
+    st.integers(1, 3),
 )
-def test_rotation_of_the_whole_space_does_not_matter(case, which, i, j):
+def test_rotation_of_the_whole_space_does_not_matter(case, which, i, step):
     instance, mechanism = case
     n = instance.width
-    assume(i % n != j % n)
-    rotation = pythagorean_rotation(n, i % n, j % n, which)
+    i, j = i % n, (i + 1 + (step - 1) % (n - 1)) % n
+    rotation = pythagorean_rotation(n, i, j, which)
     rotated = rebuilt(
         instance,
         agents=instance.agents @ rotation.T,
@@ -257,6 +262,53 @@ def test_a_rule_on_hidden_features_is_refused():
         Mechanism.on(instance, [1.0, 2.0, 0.0], 1.0)
     with pytest.raises(InputError, match="all 0"):
         Mechanism.on(instance, [0.0, 0.0, 0.0], 1.0)
+
+
+def test_only_rules_that_fit_the_instance_are_graded():
+    columns = Instance.from_arrays([[0.0, 1.0]], [1.0, 1.0], visible=[0], cost=1.0)
+    view = Instance.from_arrays([[0.0, 1.0]], [1.0, 1.0], view=[[1.0, 1.5]], cost=1.0)
+    for instance, rule, message in [
+        (columns, Mechanism((1.0,), 0.5), "2 expected"),
+        (columns, Mechanism((1.0, 1.0), 0.5), "cannot see it"),
+        (columns, Mechanism((1.0, 0.0), 0.5, (1.0,)), "leave them out"),
+        (columns, Mechanism((0.0, 0.0), 0.5), "all 0"),
+        (columns, Mechanism((math.nan, 0.0), 0.5), "NaN"),
+        (columns, Mechanism((1.0, 0.0), math.inf), "infinity"),
+        (view, Mechanism((1.0, 1.5), 0.5), "are missing"),
+        (view, Mechanism((1.0, 1.5), 0.5, (1.0, 1.0)), "1 expected"),
+        (view, Mechanism((1.0, 1.0), 0.5, (1.0,)), "not a combination"),
+    ]:
+        with pytest.raises(InputError, match=message):
+            recount(instance, rule)
+    for bad in (math.nan, math.inf, "1", None, True):
+        with pytest.raises(InputError, match="threshold"):
+            Mechanism.on(columns, [1.0, 0.0], bad)
+    with pytest.raises(InputError, match="not a combination"):
+        Mechanism.on(view, [1e-200, -5e-200], 0.0)  # squares underflow; the answer must not
+
+
+def test_rules_on_awkward_views_are_accepted():
+    """Nearly dependent rows, rows of very different sizes: our own rules pass our own check."""
+    agents, w_f = [[0.0, 1.0, 2.0]], [1.0, 1.0, 1.0]
+    rows = [[1.0, 0.7, 0.3], [1.0, 0.7 + 1e-8, 0.3 - 1e-8 / 3]]
+    near = Instance.from_arrays(agents, w_f, view=rows, cost=1.0)
+    mechanism = from_reduced(reduce(near), [math.cos(0.5), math.sin(0.5)], 0.0)
+    assert Mechanism.from_dict(mechanism.to_dict(), near) == mechanism
+    assert Mechanism.on(near, mechanism.weights, 0.0).weights == mechanism.weights
+    rows = [[1e20, 2e20, 3e20], [1.0, -1.0, 1.0]]
+    sizes = Instance.from_arrays(agents, w_f, view=rows, cost=1.0)
+    assert Mechanism.on(sizes, [1.0, -1.0, 1.0], 0.0).view_weights == pytest.approx((0.0, 1.0))
+
+
+@pytest.mark.parametrize("scale", [5e-324, 1e-310, 1e-250, 1e250, 1e300])
+def test_rules_and_thresholds_in_any_scale(scale):
+    instance = Instance.from_arrays([[0.0], [0.5]], [1.0], visible=[0], cost=1.0)
+    for threshold in (0.0, 1e90, -1e90, 1e300):
+        rule = Mechanism.on(instance, [scale], threshold)
+        exact, floats = recount(instance, rule), evaluate(instance, rule)
+        assert floats.gain == pytest.approx(float(exact.gain))
+        truth = referee.truth(instance, [Fraction(scale)], threshold)
+        assert exact.gain == truth.gain
 
 
 @given(graded())

@@ -25,12 +25,9 @@ from typing import Any, Literal, Protocol, cast
 
 from mipmech.errors import InputError
 from mipmech.exact import round_down, round_up
-from mipmech.geometry import Geometry
+from mipmech.geometry import BAND, Geometry
 from mipmech.mechanism import Mechanism
 from mipmech.truth import Recount, recount
-
-# Half-width of the band around η, as a share of ‖p‖: far above rounding, far below any use.
-BAND = 1e-12
 
 Level = Literal["proved", "attested"]
 
@@ -168,6 +165,8 @@ class OracleFault(RuntimeError):
 
 def infeasible(geometry: Geometry, eta: float) -> bool:
     """Whether no direction at all has this η (up to the band), decided in rationals."""
+    if not math.isfinite(eta):
+        raise InputError(f"is {eta}; give a finite number", field="eta")
     low, high = map(Fraction, geometry.p_norm_bounds)
     size, band = abs(Fraction(eta)), Fraction(BAND)
     if high == 0 or geometry.rank > 1:

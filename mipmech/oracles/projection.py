@@ -9,10 +9,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from mipmech.geometry import Geometry
+from mipmech.geometry import BAND, Geometry
 from mipmech.mechanism import from_reduced
 from mipmech.oracles import (
-    BAND,
     Answer,
     Budget,
     Stop,

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mipmech.errors import InputError
-from mipmech.geometry import Geometry
+from mipmech.geometry import BAND, Geometry
 from mipmech.instance import Instance
 from mipmech.mechanism import Mechanism
 from mipmech.theory.statement import Statement
@@ -23,6 +23,8 @@ Floats = NDArray[np.float64]
 
 # Angles are computed in floats; a step this much smaller makes up for it.
 ROUNDING = 1e-9
+# More values of η than this are refused: nobody can wait for so many answers.
+MOST_ETAS = 100_000_000
 
 
 def rotate(w1: ArrayLike, w2: ArrayLike, epsilon: float) -> Floats:
@@ -38,9 +40,13 @@ def rotate(w1: ArrayLike, w2: ArrayLike, epsilon: float) -> Floats:
     """
     a, b = np.asarray(w1, dtype=np.float64), np.asarray(w2, dtype=np.float64)
     omega = float(a @ b)
-    if epsilon < 0 or omega > 1 - 2 * epsilon:
+    for name, vector in (("w1", a), ("w2", b)):
+        if not abs(float(np.linalg.norm(vector)) - 1) <= 1e-9:
+            raise InputError("must be a unit vector", field=name)
+    if not (epsilon >= 0 and omega <= 1 - 2 * epsilon):
         raise InputError("Lemma 2 needs 0 ≤ ε and w1·w2 ≤ 1 − 2ε", field="epsilon")
     across = a - omega * b
+    across -= (across @ b) * b  # w1 and w2 may be nearly opposite: once would not be orthogonal
     length = float(np.linalg.norm(across))
     if length < 1e-12:
         raise InputError("w1 and w2 are parallel, so they span no plane to rotate in", field="w1")
@@ -121,15 +127,24 @@ def angular_grid(geometry: Geometry, epsilon: float, soft: bool = False) -> Grid
     size = geometry.p_norm
     if size == 0:
         return Grid(np.zeros(1), 1.0, 0.0)
-    radius = (geometry.radius + geometry.rounding.z) * geometry.unit
+    counts = geometry.weight > 0
+    radius = (geometry.radius + 2 * float(geometry.rounding.z[counts].max())) * geometry.unit
     if geometry.rank == 1 or geometry.radius == 0:
         # One direction, or one that is best for everybody: P w_f loses nothing to any other.
         return Grid(np.array([size]), factor, 0.0)
     # Loss of opt before the factor: 2RΔ‖p‖. Times 1/4 that is ε for Δ = 2ε/(R‖p‖).
     step = (epsilon / 2 if soft else 2 * epsilon) / (radius * size) * (1 - ROUNDING)
+    if step < math.pi / MOST_ETAS:
+        raise InputError(
+            f"is {epsilon:g}, which makes a grid of more than {MOST_ETAS:,} values; choose a larger"
+            " one",
+            field="epsilon",
+        )
     count = math.ceil(math.pi / 2 / step)
     etas = size * np.cos(step * np.arange(count))
-    return Grid(np.maximum(etas, 0.0), factor, factor * 2 * radius * step * size)
+    # An exact answer may have η lower by the band; it then loses that much of what everyone moves.
+    band = 2 * BAND * size / float(geometry.instance.cost[counts].min())
+    return Grid(np.maximum(etas, 0.0), factor, factor * (2 * radius * step * size + band))
 
 
 def paper_grid(p_norm: float, epsilon: float, sigma: float, radius: float) -> Floats:
@@ -144,12 +159,14 @@ def paper_grid(p_norm: float, epsilon: float, sigma: float, radius: float) -> Fl
     for name, value in (("epsilon", epsilon), ("sigma", sigma), ("radius", radius)):
         if not value > 0 or math.isinf(value):
             raise InputError(f"is {value}; give a number above 0", field=name)
-    step = min(epsilon**4, epsilon**2 * (sigma / radius) ** 4)
-    count = math.floor(1 / step * (1 + 1e-12))
-    if count > 100_000_000:
+    small, ratio = min(epsilon, 1.0), min(sigma / radius, 1.0)  # beyond 1 they change nothing
+    step = small**2 * min(small, ratio**2) ** 2
+    if step < 1 / MOST_ETAS:
         raise InputError(
-            f"gives a grid of {count:.3g} values; choose a larger epsilon, or the angular grid",
+            f"is {epsilon:g}, which makes a grid of more than {MOST_ETAS:,} values; choose a larger"
+            " one, or the angular grid",
             field="epsilon",
         )
+    count = math.floor(1 / step * (1 + 1e-12))
     etas = np.minimum(np.arange(count + 1) * (step * p_norm), p_norm)
     return etas if etas[-1] == p_norm else np.append(etas, p_norm)

@@ -36,8 +36,10 @@ def pollard_sample_size(
     600
     """
     _check(epsilon, delta)
-    size = constant * (largest / epsilon) ** 2 * (pseudo_dimension + math.log(1 / delta))
-    return math.ceil(size)
+    ratio = largest / epsilon
+    if not ratio < 1e100:
+        raise InputError(f"is {epsilon}, too small beside the largest gain", field="epsilon")
+    return math.ceil(constant * ratio**2 * (pseudo_dimension + math.log(1 / delta)))
 
 
 def sample_size(
@@ -73,6 +75,8 @@ def uniform_deviation(
     probabilities over t ∈ [0, H]. Mechanisms with w·w_f < 0 lose quality and are left out.
     """
     _check(1.0, delta)
+    if size < 1:
+        raise InputError(f"is {size}; a sample needs at least one agent", field="size")
     points = 2 * size
     logarithm = math.log(4 / delta)
     for dimension in (rank, rank if equal_costs else rank + 1):
@@ -126,8 +130,13 @@ def held_out_bound(
                 "differs between agents; give largest_reach, which no agent exceeds", field="cost"
             )
         largest_reach = float(reach[0])
-    if (reach > largest_reach * (1 + 1e-12)).any():
-        raise InputError("is below the reach of an agent in the sample", field="largest_reach")
+    if not math.isfinite(largest_reach) or (reach > largest_reach * (1 + 1e-12)).any():
+        raise InputError(
+            "must be finite and not below the reach of an agent in the sample",
+            field="largest_reach",
+        )
+    if method not in ("hoeffding", "bernstein"):
+        raise InputError(f"is {method!r}; give hoeffding or bernstein", field="method")
     found = recount(held_out, mechanism)
     direction = found.direction
     level = float(direction.level(mechanism.threshold))

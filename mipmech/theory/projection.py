@@ -24,13 +24,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mipmech.errors import InputError
-from mipmech.geometry import EPSILON, Geometry, reduce
+from mipmech.exact import exact_dot, exact_sum, round_down, round_up, sqrt_bounds
+from mipmech.geometry import EPSILON, Geometry, reduce, seen_square
 from mipmech.instance import Instance
 from mipmech.mechanism import from_reduced
 from mipmech.threshold import best_of_levels, best_threshold
@@ -49,17 +51,27 @@ class ProjectionRule:
     """The rule of Theorem 2: a threshold along P w_f.
 
     recount : its exact outcome
-    factor : its gain is proved to be at least this share of the best gain of any mechanism
+    factor : its gain is at least this share of the best gain of any mechanism, because it is this
+        share of the ceiling; rounded down
+    promised : the share that Theorem 2 promises before the sample is looked at, for thresholds in
+        real numbers; ``factor`` is at least as large unless the reach is lost in the rounding of
+        the threshold (data at 1e16 with a reach of 1)
     tried : the number of thresholds tried; None for all real ones
     """
 
     recount: Recount
     factor: float
+    promised: float
     tried: int | None
 
     def to_dict(self) -> dict[str, Any]:
-        """The outcome and the guarantee."""
-        return {**self.recount.to_dict(), "factor": self.factor, "thresholds_tried": self.tried}
+        """The outcome and the guarantees."""
+        return {
+            **self.recount.to_dict(),
+            "factor": self.factor,
+            "promised": self.promised,
+            "thresholds_tried": self.tried,
+        }
 
 
 def projection_rule(
@@ -71,8 +83,10 @@ def projection_rule(
 
     >>> sample = Instance.from_arrays([[0.0, 1.0], [0.5, 0.0]], [1.0, 2.0], visible=[0], cost=1.0)
     >>> rule = projection_rule(sample)
-    >>> rule.recount.mechanism.threshold, float(rule.recount.gain), round(rule.factor, 6)
-    (1.0, 0.75, 0.333333)
+    >>> rule.recount.mechanism.threshold, float(rule.recount.gain)
+    (1.0, 0.75)
+    >>> round(rule.factor, 6), round(rule.promised, 6)
+    (0.75, 0.333333)
     """
     geometry = reduce(instance)
     if geometry.p_norm == 0:
@@ -80,26 +94,28 @@ def projection_rule(
     along = from_reduced(geometry, geometry.p / geometry.p_norm, 0.0)
     range_ = _range(geometry)
     if thresholds == "all":
-        factor = best_threshold_factor(instance, range_)
-        return ProjectionRule(best_threshold(instance, along), factor, None)
-    grid, factor = _grid(instance, range_)
-    direction = ExactDirection(instance, along)
-    levels = grid * float(direction.square) ** 0.5
-    levels += float(direction.scores[instance.weights > 0].min())
-    found = best_of_levels(
-        direction,
-        along,
-        levels,
-        4 * EPSILON * np.abs(levels),
-        lambda i: direction.threshold(float(levels[i])),
-    )
-    return ProjectionRule(found, factor, len(grid))
+        promised, tried = best_threshold_factor(instance, range_), None
+        found = best_threshold(instance, along)
+    else:
+        grid, promised = _grid(instance, range_)
+        tried = len(grid)
+        direction = ExactDirection(instance, along)
+        levels = grid * float(direction.square) ** 0.5
+        levels += float(direction.scores[instance.weights > 0].min())
+        slack = 4 * EPSILON * np.abs(levels)
+        found = best_of_levels(
+            direction, along, levels, slack, lambda i: direction.threshold(float(levels[i]))
+        )
+    factor = round_down(found.gain / Fraction(gain_ceiling(instance)))
+    return ProjectionRule(found, factor, promised, tried)
 
 
 def _range(geometry: Geometry) -> float:
     """2r: the range of the scores along P w_f, in the user's units, agents that count only."""
-    scores = geometry.z[geometry.weight > 0] @ (geometry.p / geometry.p_norm)
-    rounded = float(scores.max() - scores.min()) + 2 * geometry.rounding.z
+    counts = geometry.weight > 0
+    scores = geometry.z[counts] @ (geometry.p / geometry.p_norm)
+    error = geometry.rounding.z[counts]
+    rounded = float((scores + error).max() - (scores - error).min())
     return rounded * geometry.unit * (1 + ROUNDING)
 
 
@@ -109,8 +125,8 @@ def best_threshold_factor(instance: Instance, range_: float) -> float:
     ``range_`` is 2r, the range of the scores along P w_f/‖P w_f‖.
     """
     weight, reach = _counting(instance)
-    top = float(weight @ reach**2)
-    return top / (2 * (range_ + float(reach.max())) * float(weight @ reach)) * (1 - ROUNDING)
+    top, mean = (float(exact_dot(weight, r)) for r in (reach**2, reach))
+    return top / (2 * (range_ + float(reach.max())) * mean) * (1 - ROUNDING)
 
 
 def _grid(instance: Instance, range_: float) -> tuple[Floats, float]:
@@ -124,22 +140,29 @@ def _grid(instance: Instance, range_: float) -> tuple[Floats, float]:
             f"the grid of Theorem 2 has {count} thresholds here; use all thresholds instead",
             field="thresholds",
         )
-    sums = step * float(weight @ (steps * (steps - 1))) / 2
-    factor = sums / (count * float(weight @ reach)) * (1 - ROUNDING)
+    sums = step * float(exact_dot(weight, steps * (steps - 1))) / 2
+    factor = sums / (count * float(exact_dot(weight, reach))) * (1 - ROUNDING)
     return np.arange(1.0, count + 1) * np.float64(step), factor
 
 
 def _counting(instance: Instance) -> tuple[Floats, Floats]:
-    """Weights (summing to 1) and reaches of the agents that count."""
+    """Weights (not normalised) and reaches of the agents that count."""
     counts = instance.weights > 0
-    weights = instance.weights[counts] / instance.weights.max()
-    return weights / weights.sum(), 1 / instance.cost[counts]
+    return instance.weights[counts], 1 / instance.cost[counts]
 
 
 def gain_ceiling(instance: Instance) -> float:
-    """‖P w_f‖ Σ ω_i ℓ_i: no mechanism gains more, not even one that is not a threshold rule."""
+    """‖P w_f‖ Σ ω_i ℓ_i, rounded up: no mechanism gains more.
+
+    >>> gain_ceiling(Instance.from_arrays([[0.0], [9.0]], [2.0], visible=[0], cost=4.0))
+    0.5
+    """
     weight, reach = _counting(instance)
-    return reduce(instance).p_norm_bounds[1] * float(weight @ reach) * (1 + ROUNDING)
+    if (reach == reach[0]).all():
+        mean = 1 / Fraction(float(instance.cost[instance.weights > 0].min()))
+    else:  # each reach is rounded by less than EPSILON of itself
+        mean = exact_dot(weight, reach) / exact_sum(weight) * (1 + 2 * Fraction(EPSILON))
+    return round_up(sqrt_bounds(seen_square(instance))[1] * mean)
 
 
 def paper_grid_rule(instance: Instance, radius: float) -> Recount | None:

@@ -51,19 +51,26 @@ def band_mass(sigma: float, width: float) -> float:
     return min(1.0, abs(width) / (sigma * math.sqrt(2 * math.pi)))
 
 
+def _probability(epsilon: float) -> None:
+    if not 0 < epsilon <= 1:
+        raise InputError(f"is {epsilon}; give a probability above 0", field="epsilon")
+
+
 def tail_radius(dimension: int, sigma: float, radius: float, epsilon: float) -> float:
     """Lemma 7, corrected: P(‖x‖ ≥ H) ≤ ε for H = r + σ(√n + √(2 ln 1/ε)).
 
     ‖x − c‖ is a 1-Lipschitz function of the noise with mean at most σ√n, and Gaussian concentration
     gives the rest. `paper_tail_radius` is the printed one.
     """
-    _positive(sigma=sigma, epsilon=epsilon)
+    _positive(sigma=sigma)
+    _probability(epsilon)
     return radius + sigma * (math.sqrt(dimension) + math.sqrt(2 * math.log(1 / epsilon)))
 
 
 def paper_tail_radius(sigma: float, radius: float, epsilon: float) -> float:
     """Lemma 7 as printed: 2r + σ√(2 ln 1/ε), from a one-dimensional tail; false for n ≥ 3."""
-    _positive(sigma=sigma, epsilon=epsilon)
+    _positive(sigma=sigma)
+    _probability(epsilon)
     return 2 * radius + sigma * math.sqrt(2 * math.log(1 / epsilon))
 
 
@@ -72,4 +79,5 @@ def density_ratio(
 ) -> float:
     """Lemma 8: p(x)/p(x') ≤ exp(D(2r + ‖x‖ + ‖x'‖)/(2σ²)) for ‖x − x'‖ ≤ D."""
     _positive(sigma=sigma)
-    return math.exp(distance * (2 * radius + size + other_size) / (2 * sigma**2))
+    exponent = distance * (2 * radius + size + other_size) / (2 * sigma**2)
+    return math.exp(exponent) if exponent < 700 else math.inf
