@@ -40,8 +40,8 @@ test: lint  ## everything that must hold: lint, types, tests
 	$(BIN)/pytest -n auto -m "not long"
 	@echo "make test: linters, type check and all tests passed."
 
-test-long: $(VENV)/.dev  ## the long campaigns too
-	$(BIN)/pytest -n auto
+test-long: $(VENV)/.dev  ## the long campaigns too: thousands of wild instances and properties
+	$(BIN)/pytest -n auto --hypothesis-profile=long
 
 test-lowest:  ## the tests again, on the oldest packages that pyproject.toml allows
 	$(PYTHON) tests/lowest.py

@@ -13,6 +13,7 @@ settings.register_profile(
     max_examples=150,
     suppress_health_check=[HealthCheck.too_slow],
 )
+settings.register_profile("long", settings.get_profile("fixed"), max_examples=2000)
 settings.load_profile("fixed")
 
 ROOT = Path(__file__).parent.parent

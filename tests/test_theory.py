@@ -377,12 +377,16 @@ def test_lemma3_sharper(instance, sigma, seed):
     w[1] = w[0] + 0.3 * w[1]
     w /= np.linalg.norm(w, axis=1)[:, None]
     b = rng.standard_normal(2)
-    angle = 2 * math.asin(min(1.0, np.linalg.norm(w[0] - w[1]) / 2))
-    a, c = (smooth.soft_density(Mechanism(tuple(w[i].tolist()), b[i])) for i in (0, 1))
-    allowed = theory.soft_density_change(
-        sigma, smooth.radius, 1 / instance.cost[0], angle, b[0] - b[1]
+    statement = theory.lemma3(
+        smooth, *(Mechanism(tuple(w[i].tolist()), float(b[i])) for i in (0, 1))
     )
-    assert abs(a - c) <= allowed + 1e-9
+    assert statement.larger >= statement.smaller - 1e-9
+
+
+def test_lemma3_is_for_equal_costs():
+    base = Instance.from_arrays([[0.0], [1.0]], [1.0], visible=[0], cost=[1.0, 2.0])
+    with pytest.raises(InputError, match="equal costs"):
+        theory.lemma3(Smoothed(base, 1.0), Mechanism((1.0,), 0.0), Mechanism((1.0,), 1.0))
 
 
 def test_lemma3_constant_is_attained():

@@ -36,6 +36,7 @@ from mipmech.theory.projection import (
 from mipmech.theory.smoothing import (
     band_mass,
     density_ratio,
+    lemma3,
     lipschitz_constant,
     paper_tail_radius,
     soft_density_change,
@@ -57,6 +58,7 @@ __all__ = [
     "density_ratio",
     "gain_ceiling",
     "held_out_bound",
+    "lemma3",
     "linear_rule",
     "lipschitz_constant",
     "paper_grid",

@@ -7,7 +7,12 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from mipmech.errors import InputError
+from mipmech.mechanism import Mechanism
+from mipmech.smoothed import Smoothed
+from mipmech.theory.statement import Statement
 
 
 def _positive(**values: float) -> None:
@@ -39,6 +44,25 @@ def soft_density_change(
     """
     move = abs(shift) + 2 * radius * math.sin(min(abs(angle), math.pi) / 2)
     return lipschitz_constant(sigma, reach) * move
+
+
+def lemma3(smoothed: Smoothed, first: Mechanism, second: Mechanism) -> Statement:
+    """Lemma 3 (sharper) for two rules on a smoothed population with equal costs."""
+    costs = smoothed.base.cost
+    if (costs != costs[0]).any():
+        raise InputError("differs between agents; Lemma 3 is for equal costs", field="cost")
+    units, levels = [], []
+    for rule in (first, second):
+        weights, threshold = rule.scaled()
+        norm = float(np.linalg.norm(weights))
+        units.append(weights / norm)
+        levels.append(float(threshold) / norm)
+    angle = 2 * math.asin(min(1.0, float(np.linalg.norm(units[0] - units[1])) / 2))
+    bound = soft_density_change(
+        smoothed.sigma, smoothed.radius, 1 / float(costs[0]), angle, levels[0] - levels[1]
+    )
+    change = abs(smoothed.soft_density(first) - smoothed.soft_density(second))
+    return Statement("Lemma 3", bound, change)
 
 
 def band_mass(sigma: float, width: float) -> float:
