@@ -11,15 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mipmech.errors import InputError, shorten
+from mipmech.tolerances import LARGEST, SMALLEST
 
 Floats = NDArray[np.float64]
 
-# Sizes beyond this are refused: the product of three of them must not overflow a float.
-LARGEST = 1e100
-# Coefficients nearer to 0 than this are refused: scaling them by up to LARGEST must not lose them.
-SMALLEST = 1e-150
-# Rules may be written in any scale, so only what floats cannot hold is refused there.
-LARGEST_IN_RULES = 1e300
 # Names appear in tables and pictures.
 LONGEST_NAME = 200
 

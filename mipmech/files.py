@@ -53,7 +53,13 @@ def read_text(path: Path) -> str:
 
 
 def write(file: Path, data: bytes) -> None:
-    """Replace a file in one step."""
+    """Replace a file in one step; through a link, the file that it leads to.
+
+    Raises `InputError` for what is not a plain file: a device must not be replaced by one.
+    """
+    file = file.resolve()
+    if file.exists() and not file.is_file():
+        raise InputError("is not a plain file, so it is not replaced; choose another", file=file)
     handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
     try:
         with os.fdopen(handle, "wb") as stream:

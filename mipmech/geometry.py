@@ -29,20 +29,9 @@ from numpy.typing import NDArray
 from mipmech.checks import frozen
 from mipmech.exact import exact_dot, exact_sum, round_down, round_up, solve, sqrt_bounds
 from mipmech.instance import Instance
+from mipmech.tolerances import EPSILON, SAFETY, SMALLEST_SPREAD, UNDERFLOW
 
 Floats = NDArray[np.float64]
-
-# Half the distance from 1 to the next float: the relative error of one operation.
-EPSILON = float(np.finfo(np.float64).eps) / 2
-# The unit of length is at least this share of the largest reach, so that reach/unit stays finite.
-SMALLEST_SPREAD = 2.0**-200
-# Error bounds are themselves computed in floats; this covers that many times over.
-SAFETY = 1.01
-# What dividing a tiny z by the unit may lose.
-UNDERFLOW = 1e-300
-# An answer at η is an answer for |u·p/‖u‖ − η| ≤ BAND·‖p‖, since u·p = η has in general no solution
-# in floats: far above rounding, far below any use.
-BAND = 1e-12
 
 
 @dataclass(frozen=True)
@@ -177,14 +166,14 @@ def _select_columns(instance: Instance) -> Reduction:
 def _orthonormalise(instance: Instance) -> Reduction:
     rows = instance.view.matrix[list(instance.view.rows)]
     # Rows of very different lengths would spoil the factorisation; powers of two are exact
-    # (nothing underflows: `checks.SMALLEST`).
+    # (nothing underflows: `tolerances.SMALLEST`).
     scale = 2.0 ** np.frexp(np.abs(rows).max(axis=1))[1]
     rows = rows / scale[:, None]
     basis = np.linalg.qr(rows.T)[0].T.copy()
     # The sign is free; make the largest entry positive, so that axes point the way people expect.
     basis *= np.sign(basis[np.arange(len(basis)), np.abs(basis).argmax(axis=1)])[:, None]
     transfer = rows @ basis.T
-    # The computed inverse is good to 1e-7 at worst (`visibility.DEPENDENT`): SAFETY covers it.
+    # The computed inverse is good to 1e-7 at worst (`tolerances.DEPENDENT`): SAFETY covers it.
     inverse = SAFETY * float(np.linalg.norm(np.linalg.inv(transfer)))
     basis_error = _basis_error(rows, basis, transfer, inverse)
     offsets = instance.agents - instance.centre

@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mipmech import checks, files, tables, visibility
 from mipmech.errors import InputError, shorten
+from mipmech.tolerances import LARGEST
 from mipmech.visibility import View
 
 Floats = NDArray[np.float64]
@@ -138,7 +139,7 @@ class Instance:
             raise InputError("has no features; give every agent at least one", field="agents")
         names = None if features is None else _names(features, n)
         w_f = checks.length(checks.array(quality, "quality", 1), n, "quality", "one per feature")
-        if np.abs(w_f).max() < 1 / checks.LARGEST:
+        if np.abs(w_f).max() < 1 / LARGEST:
             raise InputError(
                 "is zero, so no rule can raise it; give at least one feature a coefficient",
                 field="quality",
@@ -177,6 +178,12 @@ class Instance:
         or ``visible`` (in the frame's order) unless ``features`` lists them. ``cost`` is a number
         or a column; ``weights`` a column. Other arguments are those of `from_arrays`.
         """
+        if isinstance(visible, str):
+            raise InputError(f"is the text {visible!r}; give a list of names", field="visible")
+        if not isinstance(quality, Mapping):
+            raise InputError("must map column names to coefficients", field="quality")
+        if not hasattr(frame, "columns"):
+            raise InputError("is no data frame of pandas or polars", field="frame")
         columns = [str(c) for c in frame.columns]
         wanted = set(quality) | set(visible)
         chosen = [c for c in columns if c in wanted] if features is None else list(features)
@@ -216,6 +223,14 @@ class Instance:
             f"Instance({self.name!r}: {self.size} agents, {self.width} features,"
             f" {self.view.rank} seen)"
         )
+
+    def __len__(self) -> int:
+        return self.size
+
+    @property
+    def reach(self) -> Floats:
+        """ℓ_i = 1/cost_i, rounded: how far each agent moves to pass."""
+        return 1 / self.cost
 
     @property
     def size(self) -> int:
@@ -441,9 +456,9 @@ def _costs(cost: ArrayLike, m: int) -> Floats:
     single = np.ndim(cost) == 0
     array = np.full(m, checks.number(cost, "cost")) if single else checks.array(cost, "cost", 1)
     checks.length(array, m, "cost", "one for all agents, or one per agent")
-    for row in np.flatnonzero(array < 1 / checks.LARGEST)[:1]:
+    for row in np.flatnonzero(array < 1 / LARGEST)[:1]:
         value = float(array[row])
-        what = "must be above 0" if value <= 0 else f"must be at least {1 / checks.LARGEST:g}"
+        what = "must be above 0" if value <= 0 else f"must be at least {1 / LARGEST:g}"
         raise InputError(
             f"is {value:g}; it {what}: the reach 1/cost is how far an agent moves to pass",
             field="cost",

@@ -6,8 +6,8 @@ instance, in the user's coordinates: `evaluate` and `best_response`. For exact t
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -19,13 +19,10 @@ from mipmech.errors import InputError
 from mipmech.exact import clamped, exact_dot, solve
 from mipmech.geometry import Geometry
 from mipmech.instance import Instance
+from mipmech.tolerances import LARGEST_IN_RULES, OUT_OF_VIEW, ROUNDING
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
-
-# A rule on a general view is given in rounded weights. Rounding of v costs up to 1e-7 where rows
-# are nearly dependent; farther from Bᵀv than this share of its length, it is another rule.
-OUT_OF_VIEW = 1e-6
 
 
 @dataclass(frozen=True)
@@ -43,6 +40,17 @@ class Mechanism:
     weights: tuple[float, ...]
     threshold: float
     view_weights: tuple[float, ...] | None = None
+
+    def __post_init__(self) -> None:
+        # Arrays and lists are welcome; what is kept is plain floats, so that rules can be compared.
+        largest = LARGEST_IN_RULES
+        for field in ("weights", "view_weights"):
+            value = getattr(self, field)
+            if field == "weights" or value is not None:
+                object.__setattr__(self, field, _tuple(checks.array(value, field, 1, largest)))
+        object.__setattr__(self, "threshold", checks.number(self.threshold, "threshold", largest))
+        if not any(self.weights):
+            raise InputError("are all 0; a rule needs a direction", field="weights")
 
     def accepts(self, x: ArrayLike) -> Flags:
         """Whether the rule accepts agents with these features (in floats)."""
@@ -64,12 +72,11 @@ class Mechanism:
     @classmethod
     def from_dict(cls, value: dict[str, Any], instance: Instance) -> Mechanism:
         """A mechanism from such an object, checked against the instance."""
-        weights = checks.numbers(value.get("weights"), "weights")
         view_weights = value.get("view_weights")
         return cls.on(
             instance,
-            weights,
-            value.get("threshold"),
+            checks.numbers(value.get("weights"), "weights"),
+            value.get("threshold"),  # type: ignore[arg-type]
             None if view_weights is None else checks.numbers(view_weights, "view_weights"),
         )
 
@@ -77,11 +84,13 @@ class Mechanism:
     def on(
         cls,
         instance: Instance,
-        weights: ArrayLike,
-        threshold: Any,
+        weights: ArrayLike | Mapping[str, float],
+        threshold: float,
         view_weights: ArrayLike | None = None,
     ) -> Mechanism:
         """A rule that is checked to be one that the planner can apply: a function of Bx.
+
+        ``weights`` are n numbers, or a mapping of feature names to numbers.
 
         >>> sample = Instance.from_arrays([[0.0, 0.0]], [1.0, 1.0], visible=[0], cost=1.0)
         >>> Mechanism.on(sample, [1.0, 1.0], 0.0)
@@ -89,18 +98,17 @@ class Mechanism:
         ...
         mipmech.errors.InputError: weights, row 1: gives x1 a weight, but the planner cannot see it
         """
-        largest = checks.LARGEST_IN_RULES
-        w = checks.array(weights, "weights", 1, largest)
-        b = checks.number(threshold, "threshold", largest)
-        if instance.view.columns is not None:
-            mechanism = cls(_tuple(w), b)
-        elif view_weights is None:
+        if isinstance(weights, Mapping):
+            names = instance.feature_names
+            for name in weights:
+                if name not in names:
+                    raise InputError(f"names {name!r}, which is no feature", field="weights")
+            weights = [weights.get(name, 0.0) for name in names]
+        mechanism = cls(weights, threshold, view_weights)  # type: ignore[arg-type]
+        if instance.view.columns is None and view_weights is None:
+            w = np.array(mechanism.weights)
             checks.length(w, instance.width, "weights", "one per feature")
-            v = _solve_view(instance, w)
-            mechanism = cls(_tuple(w), b, _tuple(v))
-        else:
-            v = checks.array(view_weights, "view_weights", 1, largest)
-            mechanism = cls(_tuple(w), b, _tuple(v))
+            mechanism = replace(mechanism, view_weights=_tuple(_solve_view(instance, w)))
         mechanism.exact_weights(instance)
         return mechanism
 
@@ -111,11 +119,6 @@ class Mechanism:
                 f"has {len(self.weights)} numbers, {instance.width} expected: one per feature",
                 field="weights",
             )
-        numbers = (*self.weights, self.threshold, *(self.view_weights or ()))
-        if not all(map(math.isfinite, numbers)):
-            raise InputError("has NaN or infinity in it; give finite numbers", field="mechanism")
-        if not any(self.weights):
-            raise InputError("are all 0; a rule needs a direction", field="weights")
         given = [Fraction(w) for w in self.weights]
         view = instance.view
         if view.columns is not None:
@@ -160,7 +163,7 @@ class Mechanism:
         >>> Mechanism.on_view(sums, [0.5], 2.0).weights
         (0.5, 0.5, 0.0)
         """
-        v = checks.array(view_weights, "view_weights", 1, checks.LARGEST_IN_RULES)
+        v = checks.array(view_weights, "view_weights", 1, LARGEST_IN_RULES)
         matrix = instance.view.matrix
         checks.length(v, len(matrix), "view_weights", "one per row of the view")
         weights = np.array([float(exact_dot(column, v)) for column in matrix.T])
@@ -251,7 +254,7 @@ def gain(geometry: Geometry, u: ArrayLike, b: float) -> float:
 # ------------------------------------------------------------------ on an instance
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Outcome:
     """What a mechanism does to a sample, in floats.
 
@@ -271,6 +274,12 @@ class Outcome:
     accepted_share: float
     accepted_quality: float | None
 
+    def __repr__(self) -> str:
+        return (
+            f"Outcome({int(self.moved.sum())} of {len(self.moved)} move:"
+            f" density={self.density:.6g}, gain={self.gain:.6g}, value={self.value:.6g})"
+        )
+
     @property
     def value(self) -> float:
         """Val: the mean quality after everyone has responded."""
@@ -287,6 +296,7 @@ def evaluate(instance: Instance, mechanism: Mechanism) -> Outcome:
     >>> outcome.moved.tolist(), outcome.gain, outcome.accepted_quality
     ([True, True, False], 0.5, 1.3333333333333333)
     """
+    mechanism.exact_weights(instance)  # refuses rules that do not fit
     w, threshold = mechanism.scaled()
     norm = float(np.linalg.norm(w))
     columns = np.flatnonzero(w)
@@ -324,7 +334,7 @@ def best_response(instance: Instance, mechanism: Mechanism) -> Floats:
     return after
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class LinearResponse:
     """How agents respond to a linear mechanism g(x) = w·x − b (Lemma 9).
 
@@ -333,12 +343,16 @@ class LinearResponse:
 
     unbounded: Flags
 
+    def __repr__(self) -> str:
+        return f"LinearResponse({self})"
+
     def __str__(self) -> str:
         count = int(self.unbounded.sum())
         if count == 0:
             return "nobody moves: a step costs every agent more than the score it brings"
-        who = "every agent" if count == len(self.unbounded) else f"{count} agents"
-        return f"{who} would move along the weights without bound; the others stay"
+        if count == len(self.unbounded):
+            return "every agent would move along the weights without bound"
+        return f"{count} agents would move along the weights without bound; the others stay"
 
 
 def linear_response(instance: Instance, weights: ArrayLike) -> LinearResponse:
@@ -350,10 +364,16 @@ def linear_response(instance: Instance, weights: ArrayLike) -> LinearResponse:
     >>> linear_response(sample, [1.0]).unbounded.tolist()
     [True, False]
     """
-    norm_squared = exact_dot(w := checks.array(weights, "weights", 1), w)
-    # cost ≤ ‖w‖ is settled in rationals where floats are too close to tell.
-    low, high = (float(norm_squared) ** 0.5 * factor for factor in (1 - 1e-12, 1 + 1e-12))
-    unbounded = instance.cost <= low
+    w = checks.length(
+        checks.array(weights, "weights", 1), instance.width, "weights", "one per feature"
+    )
+    return LinearResponse(reached_by(instance, exact_dot(w, w)))
+
+
+def reached_by(instance: Instance, norm_squared: Fraction) -> Flags:
+    """Whose cost is at most the norm; settled in rationals where floats are too close to tell."""
+    low, high = (float(norm_squared) ** 0.5 * factor for factor in (1 - ROUNDING, 1 + ROUNDING))
+    result: Flags = instance.cost <= low
     for i in np.flatnonzero((instance.cost > low) & (instance.cost < high)):
-        unbounded[i] = Fraction(float(instance.cost[i])) ** 2 <= norm_squared
-    return LinearResponse(unbounded)
+        result[i] = Fraction(float(instance.cost[i])) ** 2 <= norm_squared
+    return result

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mipmech.errors import InputError
+from mipmech.exact import clamped
 from mipmech.instance import Instance, Smoothing
 from mipmech.mechanism import Mechanism
 from mipmech.truth import ExactDirection
@@ -48,10 +49,10 @@ class Smoothed:
     def _line(self, mechanism: Mechanism) -> tuple[Floats, Floats, Floats, float]:
         """Distances t and reaches, both in multiples of σ; weights; and w·w_f/‖w‖."""
         direction = ExactDirection(self.base, mechanism)
-        norm = float(direction.square) ** 0.5
-        t = (float(direction.level(mechanism.threshold)) - direction.scores) / norm
+        norm = direction.norm
+        t = (clamped(direction.level(mechanism.threshold)) - direction.scores) / norm
         weight = self.base.weights / self.base.weights.sum()
-        rate = float(direction.rate) / norm
+        rate = float(direction.line.rate) / norm
         return t / self.sigma, 1 / self.base.cost / self.sigma, weight, rate
 
     def density(self, mechanism: Mechanism) -> float:

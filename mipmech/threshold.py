@@ -20,11 +20,10 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from mipmech.checks import LARGEST
 from mipmech.exact import common_integers, exact_sum
-from mipmech.geometry import EPSILON
 from mipmech.instance import Instance
 from mipmech.mechanism import Mechanism
+from mipmech.tolerances import EPSILON, LARGEST, ROUNDING
 from mipmech.truth import ExactDirection, Recount, Side
 
 Floats = NDArray[np.float64]
@@ -90,19 +89,21 @@ def best_of_levels(
     doubt = 2 * direction.error
     hopeful, mass = soft_profile(direction, levels, slack)
     hopeful = np.maximum(hopeful, at_least)
-    rounding = 16 * EPSILON * (np.abs(levels) * mass + np.abs(hopeful))
+    # What the level is worth at least, were its agents as counted. Ranking by this keeps a level
+    # of great size and little worth, known only roughly, from hiding the others.
+    sure = hopeful - 16 * EPSILON * (np.abs(levels) * mass + np.abs(hopeful))
     best: Recount | None = None
     for _ in range(min(LEVELS_TRIED, len(levels))):
-        i = int(np.argmax(hopeful))
-        if best is not None and best.moved >= hopeful[i] - rounding[i]:
+        i = int(np.argmax(sure))
+        if best is not None and best.moved >= sure[i]:
             break
         here = start(i)
         near = np.flatnonzero(np.abs(ends - levels[i]) <= doubt + slack[i])
         for threshold in {here, _step_inward(direction, here, near)}:
-            found = _recount(direction, mechanism, threshold)
+            found = direction.recount(mechanism, threshold)
             if best is None or found.moved > best.moved:
                 best = found
-        hopeful[i] = -np.inf
+        sure[i] = -np.inf
     assert best is not None
     return best
 
@@ -160,11 +161,6 @@ def _step_inward(direction: ExactDirection, threshold: float, agents: Numbers) -
         threshold = min(direction.right_end(int(i)) for i in lost[:ENDS_AT_ONCE])
 
 
-def _recount(direction: ExactDirection, mechanism: Mechanism, threshold: float) -> Recount:
-    sides = direction.sides(threshold)
-    return Recount(direction.instance, mechanism.at(threshold), direction, sides)
-
-
 @dataclass(frozen=True)
 class Densest:
     """The densest threshold found along a direction, and a bound over all real thresholds."""
@@ -192,8 +188,7 @@ def densest_threshold(instance: Instance, mechanism: Mechanism, widen: float = 0
     slack = 2 * direction.error
     total = exact_sum(instance.weights)
     integers, shift = common_integers(instance.weights)
-    norm = float(direction.square) ** 0.5 * (1 + 1e-12)
-    margin = slack + widen * norm
+    margin = slack + widen * direction.norm * (1 + ROUNDING)
     counts, _points = _stabs(starts - margin, ends + margin, integers)
     at_most = Fraction(int(counts.max()), 1 << shift) / total
     hopeful, points = _stabs(starts - slack, ends + slack, integers)
@@ -205,7 +200,7 @@ def densest_threshold(instance: Instance, mechanism: Mechanism, widen: float = 0
         point = points[place]
         hit = np.flatnonzero((starts - slack <= point) & (point <= ends + slack))
         for threshold in _through(direction, hit, starts, ends):
-            found = _recount(direction, mechanism, threshold)
+            found = direction.recount(mechanism, threshold)
             if best is None or found.density > best.density:
                 best = found
     assert best is not None

@@ -32,17 +32,15 @@ from mipmech.exact import (
     round_up,
     sqrt_bounds,
 )
-from mipmech.geometry import EPSILON
 from mipmech.instance import Instance
 from mipmech.mechanism import Mechanism
+from mipmech.tolerances import EPSILON, UNDERFLOW
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 Sides = NDArray[np.int8]
 Numbers = NDArray[np.int64]
 
-# Underflow of a product loses less than this, whatever the data.
-UNDERFLOW = 1e-300
 # Above this many undecided agents it pays to look for equal ones first.
 WORTH_SORTING = 256
 
@@ -55,12 +53,45 @@ class Side(IntEnum):
     BEYOND = 1  # too far to move
 
 
+@dataclass(frozen=True)
+class Line:
+    """A direction in the user's coordinates, exactly, scaled by a power of two to about 1.
+
+    columns, weights : the features with a weight, and their weights
+    factor : the power of two
+    square, rate : ‖w‖² and w·w_f, scaled
+    """
+
+    columns: tuple[int, ...]
+    weights: tuple[Fraction, ...]
+    factor: Fraction
+    square: Fraction
+    rate: Fraction
+
+    @classmethod
+    def of(cls, instance: Instance, mechanism: Mechanism) -> Line:
+        """The line of a mechanism that fits the instance."""
+        exact = mechanism.exact_weights(instance)
+        largest = max(abs(w) for w in exact)
+        exponent = largest.numerator.bit_length() - largest.denominator.bit_length()
+        factor = Fraction(2) ** -exponent
+        columns = tuple(j for j, weight in enumerate(exact) if weight)
+        weights = tuple(exact[j] * factor for j in columns)
+        quality = fractions(instance.quality[list(columns)])
+        return cls(columns, weights, factor, _dot(weights, weights), _dot(weights, quality))
+
+
+def _dot(a: Sequence[Fraction], b: Sequence[Fraction]) -> Fraction:
+    return sum((x * y for x, y in zip(a, b, strict=True)), Fraction(0))
+
+
 class ExactDirection:
-    """A direction in the user's coordinates, exactly; the thresholds along it.
+    """The scores of a sample along a direction, and the thresholds there.
 
     Scores and ends are floats in units of their own (weights scaled by a power of two, taken from
     a centre), each within ``error`` of the exact number in these units.
 
+    line : the direction, exactly
     scores : (m,) array, w·(x_i − centre)
     limits : (m,) array, reach_i ‖w‖, so that agent i is in the margin for b in [score, score+limit]
     error : (m,) array, bounds the rounding of scores and of scores + limits
@@ -68,29 +99,16 @@ class ExactDirection:
 
     def __init__(self, instance: Instance, mechanism: Mechanism) -> None:
         self.instance = instance
-        exact = mechanism.exact_weights(instance)
-        columns = [j for j, weight in enumerate(exact) if weight]
-        largest = max(abs(w) for w in exact)
-        exponent = largest.numerator.bit_length() - largest.denominator.bit_length()
-        self.factor = Fraction(2) ** -exponent
-        self.columns = columns
-        self.weights = [exact[j] * self.factor for j in columns]
-        self.square = sum((w * w for w in self.weights), Fraction(0))
-        self.rate = sum(
-            (
-                w * Fraction(float(instance.quality[j]))
-                for w, j in zip(self.weights, columns, strict=True)
-            ),
-            Fraction(0),
-        )
+        self.line = line = Line.of(instance, mechanism)
+        columns = list(line.columns)
         self.x = instance.agents[:, columns]
         centre = instance.centre[columns]
         self.centre_score = self._score(centre)
-        rounded = np.array([float(w) for w in self.weights])
+        rounded = np.array([float(w) for w in line.weights])
         offsets = self.x - centre
         self.scores: Floats = offsets @ rounded
-        norm = float(sum(sqrt_bounds(self.square)) / 2)
-        self.limits: Floats = norm / instance.cost
+        self.norm = float(sum(sqrt_bounds(line.square)) / 2)
+        self.limits: Floats = self.norm / instance.cost
         # Subtraction, rounding of w, products and sums: fewer than n + 4 roundings on a path.
         np.abs(offsets, out=offsets)
         self.error: Floats = (len(columns) + 4) * EPSILON * (offsets @ np.abs(rounded))
@@ -98,27 +116,29 @@ class ExactDirection:
 
     def _score(self, x: Floats) -> Fraction:
         """w·x in rationals, scaled."""
-        return sum(
-            (w * Fraction(float(v)) for w, v in zip(self.weights, x, strict=True)), Fraction(0)
-        )
+        return _dot(self.line.weights, fractions(x))
 
     def level(self, threshold: float) -> Fraction:
         """A threshold in the units of the scores."""
-        return Fraction(threshold) * self.factor - self.centre_score
+        return Fraction(threshold) * self.line.factor - self.centre_score
 
     def threshold(self, level: float) -> float:
         """A level in the units of the scores as a threshold, rounded."""
-        return clamped((Fraction(level) + self.centre_score) / self.factor)
+        return clamped((Fraction(level) + self.centre_score) / self.line.factor)
 
     def left_end(self, agent: int) -> float:
         """The smallest threshold that agent does not pass already (or meets exactly)."""
-        return round_up(self._score(self.x[agent]) / self.factor)
+        return round_up(self._score(self.x[agent]) / self.line.factor)
 
     def right_end(self, agent: int) -> float:
         """The largest threshold within the agent's reach."""
-        norm = sqrt_bounds(self.square)[0]
+        norm = sqrt_bounds(self.line.square)[0]
         reach = norm / Fraction(float(self.instance.cost[agent]))
-        return round_down((self._score(self.x[agent]) + reach) / self.factor)
+        return round_down((self._score(self.x[agent]) + reach) / self.line.factor)
+
+    def recount(self, mechanism: Mechanism, threshold: float) -> Recount:
+        """The outcome of the mechanism (of this direction) with this threshold."""
+        return Recount(self.instance, mechanism.at(threshold), self.line, self.sides(threshold))
 
     def sides(self, threshold: float, agents: Numbers | None = None) -> Sides:
         """The `Side` of every agent (or of those listed), exactly."""
@@ -148,12 +168,14 @@ class ExactDirection:
         x, x_shift = common_integers(rows[:, :-1])
         cost, cost_shift = common_integers(rows[:, -1])
         # All denominators are powers of two; bring everything to the largest of them.
-        bound = Fraction(threshold) * self.factor
-        w_shift = max(w.denominator for w in self.weights).bit_length() - 1
+        bound = Fraction(threshold) * self.line.factor
+        w_shift = max(w.denominator for w in self.line.weights).bit_length() - 1
         shift = max(x_shift + w_shift, bound.denominator.bit_length() - 1)
-        score = sum(x[:, j] * int(w * (1 << (shift - x_shift))) for j, w in enumerate(self.weights))
+        score = sum(
+            x[:, j] * int(w * (1 << (shift - x_shift))) for j, w in enumerate(self.line.weights)
+        )
         distance = int(bound * (1 << shift)) - score
-        limit = int(self.square * (1 << 2 * (shift + cost_shift)))
+        limit = int(self.line.square * (1 << 2 * (shift + cost_shift)))
         squared = (cost * distance) ** 2
         sides = np.where(distance < 0, Side.ABOVE, np.where(squared <= limit, 0, Side.BEYOND))
         return np.asarray(sides, dtype=np.int8)[inverse]
@@ -168,11 +190,15 @@ class Recount:
 
     instance: Instance
     mechanism: Mechanism
-    direction: ExactDirection
+    line: Line
     sides: Sides
 
     def __repr__(self) -> str:
-        return f"Recount(density={float(self.density)!r}, gain={float(self.gain)!r})"
+        count = len(self.covered)
+        return (
+            f"Recount({count} of {len(self.sides)} move: density={float(self.density):.6g},"
+            f" gain={float(self.gain):.6g}; {self.mechanism})"
+        )
 
     @property
     def covered(self) -> Numbers:
@@ -192,14 +218,12 @@ class Recount:
         return exact_sum(self.instance.weights[agents]) / self._total
 
     def _mean(
-        self, agents: Flags | slice, columns: Sequence[int], coefficients: list[Fraction]
+        self, agents: Flags | slice, columns: Sequence[int], coefficients: Sequence[Fraction]
     ) -> Fraction:
         """Σ ω_i (coefficients · x_i) over some agents, ω normalised."""
         weights = self.instance.weights[agents]
-        sums = (exact_dot(self.instance.agents[agents, j], weights) for j in columns)
-        return (
-            sum((c * s for c, s in zip(coefficients, sums, strict=True)), Fraction(0)) / self._total
-        )
+        sums = [exact_dot(self.instance.agents[agents, j], weights) for j in columns]
+        return _dot(coefficients, sums) / self._total
 
     @cached_property
     def density(self) -> Fraction:
@@ -210,15 +234,15 @@ class Recount:
     def moved(self) -> Fraction:
         """Σ ω_i d_i over those who move, for the direction's scaled weights: ‖w‖ times SDen."""
         inside = self.sides == Side.INSIDE
-        direction = self.direction
-        bound = Fraction(self.mechanism.threshold) * direction.factor
-        scores = self._mean(inside, direction.columns, direction.weights)
+        line = self.line
+        bound = Fraction(self.mechanism.threshold) * line.factor
+        scores = self._mean(inside, line.columns, line.weights)
         return bound * self.density - scores
 
     @cached_property
     def gain(self) -> Fraction:
         """How much the mechanism raises mean quality."""
-        return self.direction.rate * self.moved / self.direction.square
+        return self.line.rate * self.moved / self.line.square
 
     def _quality(self, agents: Flags | slice) -> Fraction:
         """Σ ω_i f(x_i) over some agents, before they move."""
@@ -252,19 +276,19 @@ class Recount:
     @cached_property
     def soft_density(self) -> float:
         """SDen in the user's units; the only figure with a root in it, hence a float."""
-        return float(self.moved / sqrt_bounds(self.direction.square)[0])
+        return float(self.moved / sqrt_bounds(self.line.square)[0])
 
     def eta_within(self, eta: float, tolerance: float) -> bool:
         """Whether |w·w_f/‖w‖ − η| ≤ tolerance, exactly up to 2^-200."""
-        low, high = sqrt_bounds(self.direction.square)
-        ends = sorted((self.direction.rate / low, self.direction.rate / high))
+        low, high = sqrt_bounds(self.line.square)
+        ends = sorted((self.line.rate / low, self.line.rate / high))
         center, width = Fraction(eta), Fraction(tolerance)
         return center - width <= ends[0] and ends[1] <= center + width
 
     @property
     def eta(self) -> float:
         """w·w_f/‖w‖, rounded: quality gained per unit of distance moved."""
-        return float(self.direction.rate / sqrt_bounds(self.direction.square)[0])
+        return float(self.line.rate / sqrt_bounds(self.line.square)[0])
 
     def to_dict(self) -> dict[str, Any]:
         """The figures as floats."""
@@ -283,7 +307,8 @@ class Recount:
 def recount(instance: Instance, mechanism: Mechanism) -> Recount:
     """Grade a mechanism in rationals.
 
-    An agent at exactly the reach of 1/10 is inside, although the float 0.1 is above 1/10:
+    Ties are settled exactly. The float 0.1 is above 1/10, so a threshold of 0.1 is beyond a reach
+    of 1/10; the rule 10x ≥ 1 is not:
 
     >>> sample = Instance.from_arrays([[0.0], [1.0]], [1.0], visible=[0], cost=[10.0, 1.0])
     >>> recount(sample, Mechanism((1.0,), 0.1)).density
@@ -292,4 +317,4 @@ def recount(instance: Instance, mechanism: Mechanism) -> Recount:
     Fraction(1, 20)
     """
     direction = ExactDirection(instance, mechanism)
-    return Recount(instance, mechanism, direction, direction.sides(mechanism.threshold))
+    return direction.recount(mechanism, mechanism.threshold)

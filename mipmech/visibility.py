@@ -15,14 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mipmech.errors import InputError, shorten
+from mipmech.tolerances import DEPENDENT, PROJECTION_TOLERANCE
 
 Floats = NDArray[np.float64]
-
-# P² = P = Pᵀ may fail by this much: what printing a projection with ten digits costs.
-PROJECTION_TOLERANCE = 1e-9
-# Rows whose smallest singular value (rows of length one) is below this are dependent for every
-# practical purpose. If they are not so exactly, nobody can say what was meant: refused.
-DEPENDENT = 1e-9
 
 
 @dataclass(frozen=True, eq=False)

@@ -88,7 +88,7 @@ def test_e6_theorem1_needs_a_nondecreasing_h():
     assert (-along).mean() < (-against).mean()
     instance = Instance.from_arrays([[1.0, 0.0], [2.0, 0.0]], w_f, visible=[0], cost=1.0)
     with pytest.raises(InputError, match="nondecreasing"):
-        theory.linear_rule(instance, 2.0, h=np.negative)
+        theory.linear_rule(instance, 2.0, h=np.negative, h_limit=0.0)
 
 
 def test_e7_theorem1_proof_has_the_wrong_norm():
@@ -144,7 +144,7 @@ def test_e12_theorem4_forgets_delta():
     """m = ε⁻² ln(1/ε) flips of a coin (H = 1, d = 0) miss by ε more often than δ = 10⁻⁶ allows."""
     epsilon, delta = 0.1, 1e-6
     printed = math.ceil(epsilon**-2 * math.log(1 / epsilon))
-    corrected = theory.pollard_sample_size(epsilon, delta, 1.0, 0)
+    corrected = theory.pollard_sample_size(epsilon, delta, 1.0, 0, constant=1.0)
 
     def failure(m):
         return 2 * float(stats.binom.sf(math.floor(m * (0.5 + epsilon)), m, 0.5))

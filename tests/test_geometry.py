@@ -219,7 +219,7 @@ def test_the_exact_direction_knows_its_rounding():
     instance = Instance.from_arrays(x, [1.0, 1.0, 1.0], view=[[1, 2, 3]], cost=rng.random(50) + 0.1)
     geometry = reduce(instance)
     direction = ExactDirection(instance, from_reduced(geometry, [1.0], 0.0))
-    weights = direction.weights
+    weights = direction.line.weights
     for i in range(50):
         exact = referee.dot(weights, [Fraction(float(v)) for v in x[i]]) - direction.centre_score
         assert abs(Fraction(float(direction.scores[i])) - exact) <= direction.error[i]

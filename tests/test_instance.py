@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import numpy as np
 import pandas
@@ -162,6 +163,14 @@ def test_from_frame(library):
     assert sample.agents.tolist() == [[1.0, 3.0], [2.0, 4.0]]
     assert sample.cost.tolist() == [1.0, 2.0]
     assert sample.weights.tolist() == [1.0, 3.0]
+    assert len(sample) == 2
+    assert sample.reach.tolist() == [1.0, 0.5]
+    with pytest.raises(InputError, match="give a list"):
+        Instance.from_frame(frame, quality={"sat": 1.0}, visible="sat", cost=1.0)
+    with pytest.raises(InputError, match="must map"):
+        Instance.from_frame(frame, quality=[1.0], visible=["sat"], cost=1.0)
+    with pytest.raises(InputError, match="no data frame"):
+        Instance.from_frame({"sat": [1.0]}, quality={"sat": 1.0}, visible=["sat"], cost=1.0)
     with pytest.raises(InputError, match="no column 'iq'"):
         Instance.from_frame(frame, quality={"iq": 1.0}, visible=["sat"], cost=1.0)
     with pytest.raises(InputError, match="column 'name'"):
@@ -198,6 +207,17 @@ def test_names_that_are_numbers_are_no_csv_header(tmp_path):
         sample.save(tmp_path / "a.json", "csv")
     sample.save(tmp_path / "a.json", "npy")
     assert Instance.load(tmp_path / "a.json").features == ("7",)
+
+
+def test_saving_follows_links_and_spares_devices(tmp_path):
+    sample = Instance.load(write(tmp_path, **BASE))
+    (tmp_path / "link.json").symlink_to("a.json")
+    sample.save(tmp_path / "link.json", "npy")
+    assert (tmp_path / "link.json").is_symlink()
+    assert "npy" in (tmp_path / "a.json").read_text()
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InputError, match="not a plain file"):
+        sample.save(tmp_path / "pipe")
 
 
 def test_a_failed_save_keeps_the_old_file(tmp_path, monkeypatch):

@@ -23,7 +23,8 @@ from mipmech import (
     recount,
     reduce,
 )
-from mipmech.oracles import BAND, REGISTRY, OracleFault, grade, infeasible
+from mipmech.oracles import REGISTRY, OracleFault, grade, infeasible
+from mipmech.tolerances import BAND
 from tests import referee
 from tests.samples import instances
 

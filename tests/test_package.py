@@ -12,8 +12,9 @@ from tests.conftest import ROOT
 
 # Each module may import only what stands before it.
 LAYERS = [
-    "errors", "exact", "checks", "files", "tables", "visibility", "instance", "geometry",
-    "mechanism", "truth", "threshold", "smoothed", "families", "theory", "oracles", "description",
+    "tolerances", "errors", "exact", "checks", "files", "tables", "visibility", "instance",
+    "geometry", "mechanism", "truth", "threshold", "smoothed", "families", "theory", "oracles",
+    "description",
     "plot", "tell", "cli",
 ]  # fmt: skip
 

@@ -56,6 +56,10 @@ def test_theorem1_no_linear_rule_does_better(instance, norm, seed):
 
 def test_theorem1_values():
     instance = Instance.from_arrays([[0.0, 1.0], [2.0, 0.0]], [3.0, 4.0], visible=[0], cost=[1, 3])
+    with pytest.raises(InputError, match="limit of h"):
+        theory.linear_rule(instance, 2.0, h=np.tanh)
+    with pytest.raises(InputError, match="nondecreasing"):
+        theory.linear_rule(instance, 2.0, h=lambda q: q * np.nan, h_limit=1.0)
     still = theory.linear_rule(instance, 0.5)
     assert still.value == still.baseline == 5.0
     assert theory.linear_rule(instance, 2.0).value == math.inf
@@ -65,7 +69,7 @@ def test_theorem1_values():
     hidden = Instance.from_arrays([[0.0, 1.0]], [0.0, 1.0], visible=[0], cost=1.0)
     assert theory.linear_rule(hidden, 5.0).value == 1.0
     with pytest.raises(InputError, match="nondecreasing"):
-        theory.linear_rule(instance, 2.0, h=np.negative)
+        theory.linear_rule(instance, 2.0, h=np.negative, h_limit=0.0)
 
 
 # ---------------------------------------------------------------- Theorem 2
@@ -141,6 +145,28 @@ def test_one_agent_far_away_costs_the_others_nothing():
         rule = theory.projection_rule(far)
         assert float(rule.recount.gain) == pytest.approx(best, rel=1e-3)
         assert rule.factor >= rule.promised
+
+
+def test_a_fine_grid_over_a_wide_range_is_no_trouble():
+    """Two hundred million thresholds, of which only those next to somebody's end can be best."""
+    instance = Instance.from_arrays([[0.0], [0.3], [1e8]], [1.0], visible=[0], cost=1.0)
+    rule = theory.projection_rule(instance, "grid")
+    assert rule.tried > 2 * 10**8
+    assert rule.gain >= Fraction(1, 3)
+
+
+@given(instances(max_agents=6, kinds=("visible",)))
+def test_the_grid_rule_is_the_best_of_its_grid(instance):
+    rule = theory.projection_rule(instance, "grid")
+    assume(rule is not None and rule.tried < 300 and np.abs(instance.agents).max() < 1e6)
+    geometry = reduce(instance)
+    counts = instance.weights > 0
+    scores = instance.agents[counts] @ np.array(rule.mechanism.weights)
+    step = float(instance.reach[counts].min()) / 2
+    grid = scores.min() + step * np.arange(1, rule.tried + 1)
+    best = max(recount(instance, rule.mechanism.at(float(b))).gain for b in grid)
+    size = 1 + np.abs(scores).max() + float(instance.reach.max())
+    assert float(rule.gain) >= float(best) - 1e-12 * size * geometry.p_norm
 
 
 def test_the_ceiling_holds_for_many_agents():
@@ -432,12 +458,13 @@ def test_lemma6_and_lemma8():
 
 
 def test_sample_sizes():
-    assert theory.pollard_sample_size(0.1, math.exp(-1), 2.0, 3.0) == 1600
-    assert theory.sample_size(0.1, math.exp(-1), 3, cost=0.5) == 1600
-    assert theory.sample_size(0.1, math.exp(-1), 3, cost=0.5, quality_norm=2.0) == 6400
-    assert theory.sample_size(0.1, math.exp(-1), 3, cost=0.5, constant=2.0) == 3200
+    assert theory.pollard_sample_size(0.1, math.exp(-1), 2.0, 3.0, constant=1.0) == 1600
+    ones = {"constant": 1.0, "dimension_constant": 1.0}
+    assert theory.sample_size(0.1, math.exp(-1), 3, cost=0.5, **ones) == 1600
+    assert theory.sample_size(0.1, math.exp(-1), 3, cost=0.5, quality_norm=2.0, **ones) == 6400
+    assert theory.sample_size(0.1, math.exp(-1), 3, 0.5, constant=2.0, dimension_constant=1) == 3200
     with pytest.raises(InputError, match="delta"):
-        theory.sample_size(0.1, 1.5, 3, cost=1.0)
+        theory.sample_size(0.1, 1.5, 3, cost=1.0, **ones)
 
 
 def test_uniform_deviation_shrinks_and_is_never_trivial_nonsense():
@@ -512,8 +539,9 @@ def test_other_arguments_are_checked():
         lambda: theory.tail_radius(3, 1.0, 1.0, 1.5),
         lambda: theory.paper_tail_radius(1.0, 1.0, 0.0),
         lambda: theory.uniform_deviation(0, 2, 1.0, 0.1),
-        lambda: theory.pollard_sample_size(1e-200, 0.1, 1.0, 2),
+        lambda: theory.pollard_sample_size(1e-200, 0.1, 1.0, 2, constant=1.0),
         lambda: theory.lipschitz_constant(-1.0, 1.0),
+        lambda: theory.projection_rule(example1(5), "grdi"),
     ):
         with pytest.raises(InputError):
             ask()

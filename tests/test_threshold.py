@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mipmech import Instance, Mechanism, best_threshold, densest_threshold, recount
+from mipmech.truth import ExactDirection
 from tests import referee
 from tests.samples import instances, mechanisms
 
@@ -38,7 +39,7 @@ def test_best_threshold_equals_brute_force(case):
     instance, mechanism = case
     found = best_threshold(instance, mechanism)
     best = referee.best_soft_density(instance, referee.exact_weights(instance, mechanism))
-    achieved = as_decimal(found.moved / found.direction.factor)
+    achieved = as_decimal(found.moved / found.line.factor)
     assert achieved <= best + Decimal(10) ** -60
     assert float(best - achieved) <= rounding(instance, mechanism)
     again = recount(instance, found.mechanism)
@@ -99,7 +100,8 @@ def test_a_thin_margin_in_a_large_sample_is_not_drowned():
     instance = Instance.from_arrays(x, [1.0], visible=[0], cost=1e6)
     found = best_threshold(instance, Mechanism((1.0,), 0.0))
     step = 20_000
-    tried = [found.direction.right_end(i) for i in range(0, step, 97)]
+    direction = ExactDirection(instance, found.mechanism)
+    tried = [direction.right_end(i) for i in range(0, step, 97)]
     assert all(recount(instance, found.mechanism.at(b)).gain <= found.gain for b in tried)
     assert {100, 101, 102} <= set(found.covered.tolist()) or len(found.covered) >= 3
 
@@ -111,9 +113,8 @@ def test_the_best_of_many_thin_margins_is_the_best():
     x[7, 0], x[8, 0] = 0.5, 0.5 + 3e-8  # two of them share a margin
     instance = Instance.from_arrays(x, [1.0], visible=[0], cost=1e7)
     found = best_threshold(instance, Mechanism((1.0,), 0.0))
-    every = [
-        recount(instance, found.mechanism.at(found.direction.right_end(i))) for i in range(3000)
-    ]
+    ends = ExactDirection(instance, found.mechanism)
+    every = [recount(instance, found.mechanism.at(ends.right_end(i))) for i in range(3000)]
     best = max(r.moved for r in every)
     assert found.moved >= best * (1 - Fraction(1, 10**7))
 
@@ -126,6 +127,19 @@ def test_an_agent_of_enormous_reach_does_not_blur_the_others():
     found = best_threshold(instance, Mechanism((1.0,), 0.0))
     assert found.mechanism.threshold == 1.0
     assert found.covered.tolist() == [0, 1, 2]
+
+
+def test_a_level_known_only_roughly_does_not_hide_the_others():
+    """Wild seed 3713, made small: an outlier's huge, light end must not stop the search early."""
+    from tests.test_wild import wild_instance, wild_rule
+
+    rng = np.random.default_rng(3713)
+    instance = wild_instance(rng)
+    rule = wild_rule(rng, instance)
+    found = best_threshold(instance, rule)
+    every = [ExactDirection(instance, rule).right_end(i) for i in range(instance.size)]
+    best = max(recount(instance, rule.at(b)).moved for b in every)
+    assert found.moved >= best * (1 - Fraction(1, 10**9))
 
 
 def test_a_tiny_share_with_an_enormous_reach_is_found():

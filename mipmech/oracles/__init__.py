@@ -25,8 +25,9 @@ from typing import Any, Literal, Protocol, cast
 
 from mipmech.errors import InputError
 from mipmech.exact import round_down, round_up
-from mipmech.geometry import BAND, Geometry
+from mipmech.geometry import Geometry
 from mipmech.mechanism import Mechanism
+from mipmech.tolerances import BAND
 from mipmech.truth import Recount, recount
 
 Level = Literal["proved", "attested"]

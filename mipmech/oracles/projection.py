@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from mipmech.geometry import BAND, Geometry
+from mipmech.geometry import Geometry
 from mipmech.mechanism import from_reduced
 from mipmech.oracles import (
     Answer,
@@ -20,6 +20,7 @@ from mipmech.oracles import (
     infeasible,
 )
 from mipmech.threshold import densest_threshold
+from mipmech.tolerances import BAND, SAFETY
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class Projection:
         u = math.copysign(1.0, eta) * geometry.p / size
         # cos of the angle to any direction of the band is at least 1 − 2·BAND (and a little more).
         angle = (
-            2 * math.sqrt(BAND) * 1.01 + 2 * geometry.rounding.basis + geometry.rounding.p / size
+            2 * math.sqrt(BAND) * SAFETY + 2 * geometry.rounding.basis + geometry.rounding.p / size
         )
         spread = geometry.radius * (angle if geometry.rank > 1 else 0.0)
         direction = from_reduced(geometry, u, 0.0)

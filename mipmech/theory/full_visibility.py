@@ -12,11 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mipmech.theory.statement import Statement
+from mipmech.tolerances import TIE
 
 Floats = NDArray[np.float64]
-
-# Payoffs within this are ties; an indifferent agent does what the planner prefers, as in Lemma 1.
-TIE = 1e-12
 
 
 @dataclass(frozen=True, eq=False)

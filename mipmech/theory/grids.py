@@ -6,6 +6,7 @@ The Lipschitz fact and the two grid theorems are stated here and proved in `docs
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -13,16 +14,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mipmech.errors import InputError
-from mipmech.geometry import BAND, Geometry
+from mipmech.geometry import Geometry, reduce
 from mipmech.instance import Instance
 from mipmech.mechanism import Mechanism
 from mipmech.theory.statement import Statement
+from mipmech.tolerances import ANGLE_ROUNDING, BAND, PARALLEL, ROUNDING, UNIT
 from mipmech.truth import Recount, recount
 
 Floats = NDArray[np.float64]
 
-# Angles are computed in floats; a step this much smaller makes up for it.
-ROUNDING = 1e-9
 # More values of η than this are refused: nobody can wait for so many answers.
 MOST_ETAS = 100_000_000
 
@@ -41,14 +41,14 @@ def rotate(w1: ArrayLike, w2: ArrayLike, epsilon: float) -> Floats:
     a, b = np.asarray(w1, dtype=np.float64), np.asarray(w2, dtype=np.float64)
     omega = float(a @ b)
     for name, vector in (("w1", a), ("w2", b)):
-        if not abs(float(np.linalg.norm(vector)) - 1) <= 1e-9:
+        if not abs(float(np.linalg.norm(vector)) - 1) <= UNIT:
             raise InputError("must be a unit vector", field=name)
     if not (epsilon >= 0 and omega <= 1 - 2 * epsilon):
         raise InputError("Lemma 2 needs 0 ≤ ε and w1·w2 ≤ 1 − 2ε", field="epsilon")
     across = a - omega * b
     across -= (across @ b) * b  # w1 and w2 may be nearly opposite: once would not be orthogonal
     length = float(np.linalg.norm(across))
-    if length < 1e-12:
+    if length < PARALLEL:
         raise InputError("w1 and w2 are parallel, so they span no plane to rotate in", field="w1")
     # The proof's α w1 + β w2, written in the orthonormal basis of the plane, where nothing cancels.
     target = min(omega + epsilon, 1.0)
@@ -89,7 +89,7 @@ def soft_density_loss(radius: float, angle: float) -> float:
     return 4 * radius * math.sin(min(angle, math.pi) / 2)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Grid:
     """Values of η to ask an oracle for, and what the best of the answers is then worth.
 
@@ -104,8 +104,15 @@ class Grid:
     def __len__(self) -> int:
         return len(self.etas)
 
+    def __iter__(self) -> Iterator[float]:
+        return map(float, self.etas)
 
-def angular_grid(geometry: Geometry, epsilon: float, soft: bool = False) -> Grid:
+    def __repr__(self) -> str:
+        promise = f"Gain ≥ {self.factor:.4g}·opt − {self.additive:.4g}"
+        return f"Grid({len(self)} values of η from {self.etas[0]:.6g} down: {promise})"
+
+
+def angular_grid(sample: Instance | Geometry, epsilon: float, soft: bool = False) -> Grid:
     """η_j = ‖p‖ cos(jΔ) for all jΔ < π/2; ε in units of gain.
 
     With a density oracle and Lemma 4's two thresholds, Δ = 2ε/(R‖p‖) gives Gain ≥ ¼·opt − ε (for
@@ -115,12 +122,12 @@ def angular_grid(geometry: Geometry, epsilon: float, soft: bool = False) -> Grid
     The best direction's angle to p is rounded *down* to a multiple of Δ, so u·p does not shrink and
     η = 0 need not be asked; max_b SDen falls by at most 2RΔ (`soft_density_loss`).
 
-    >>> from mipmech.geometry import reduce
     >>> square = [[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]]
-    >>> g = reduce(Instance.from_arrays(square, [1.0, 0.0], visible=[0, 1], cost=1.0))
-    >>> len(angular_grid(g, 0.1))  # against 10,001 of the paper's
-    8
+    >>> sample = Instance.from_arrays(square, [1.0, 0.0], visible=[0, 1], cost=1.0)
+    >>> angular_grid(sample, 0.1)  # against 10,001 values of the paper's
+    Grid(8 values of η from 1 down: Gain ≥ 0.25·opt − 0.1)
     """
+    geometry = sample if isinstance(sample, Geometry) else reduce(sample)
     if not epsilon > 0 or math.isinf(epsilon):
         raise InputError(f"is {epsilon}; give a number above 0", field="epsilon")
     factor = 1.0 if soft else float(quarter_factor(geometry.instance))
@@ -133,7 +140,7 @@ def angular_grid(geometry: Geometry, epsilon: float, soft: bool = False) -> Grid
         # One direction, or one that is best for everybody: P w_f loses nothing to any other.
         return Grid(np.array([size]), factor, 0.0)
     # Loss of opt before the factor: 2RΔ‖p‖. Times 1/4 that is ε for Δ = 2ε/(R‖p‖).
-    step = (epsilon / 2 if soft else 2 * epsilon) / (radius * size) * (1 - ROUNDING)
+    step = (epsilon / 2 if soft else 2 * epsilon) / (radius * size) * (1 - ANGLE_ROUNDING)
     if step < math.pi / MOST_ETAS:
         raise InputError(
             f"is {epsilon:g}, which makes a grid of more than {MOST_ETAS:,} values; choose a larger"
@@ -167,6 +174,6 @@ def paper_grid(p_norm: float, epsilon: float, sigma: float, radius: float) -> Fl
             " one, or the angular grid",
             field="epsilon",
         )
-    count = math.floor(1 / step * (1 + 1e-12))
+    count = math.floor(1 / step * (1 + ROUNDING))
     etas = np.minimum(np.arange(count + 1) * (step * p_norm), p_norm)
     return etas if etas[-1] == p_norm else np.append(etas, p_norm)

@@ -15,7 +15,8 @@ import numpy as np
 from mipmech.errors import InputError
 from mipmech.instance import Instance
 from mipmech.mechanism import Mechanism
-from mipmech.truth import Side, recount
+from mipmech.tolerances import ROUNDING
+from mipmech.truth import ExactDirection, Side
 
 
 def _check(epsilon: float, delta: float) -> None:
@@ -26,13 +27,14 @@ def _check(epsilon: float, delta: float) -> None:
 
 
 def pollard_sample_size(
-    epsilon: float, delta: float, largest: float, pseudo_dimension: float, constant: float = 1.0
+    epsilon: float, delta: float, largest: float, pseudo_dimension: float, *, constant: float
 ) -> int:
     """Theorem 4 (uniform convergence): m = C ε⁻² H² (d + ln(1/δ)).
 
-    The paper prints ln(1/ε) for ln(1/δ) and no constant C, although one is needed.
+    The paper prints ln(1/ε) for ln(1/δ) and no constant C, although one is needed. It must be given
+    here, so that nobody takes the number for a guarantee.
 
-    >>> pollard_sample_size(0.1, 0.05, 1.0, 3)
+    >>> pollard_sample_size(0.1, 0.05, 1.0, 3, constant=1.0)
     600
     """
     _check(epsilon, delta)
@@ -48,9 +50,9 @@ def sample_size(
     rank: int,
     cost: float,
     *,
+    constant: float,
+    dimension_constant: float,
     quality_norm: float = 1.0,
-    constant: float = 1.0,
-    dimension_constant: float = 1.0,
 ) -> int:
     """Theorem 5: m = C/(c²ε²) (rank(P) + ln(1/δ)) samples for a gain within ε of the best.
 
@@ -58,7 +60,7 @@ def sample_size(
     O(rank(P)). An agent's gain lies in [0, ‖P w_f‖/c] (Lemma 5 needs w·w_f ≥ 0).
     """
     return pollard_sample_size(
-        epsilon, delta, quality_norm / cost, dimension_constant * rank, constant
+        epsilon, delta, quality_norm / cost, dimension_constant * rank, constant=constant
     )
 
 
@@ -130,18 +132,18 @@ def held_out_bound(
                 "differs between agents; give largest_reach, which no agent exceeds", field="cost"
             )
         largest_reach = float(reach[0])
-    if not math.isfinite(largest_reach) or (reach > largest_reach * (1 + 1e-12)).any():
+    if not math.isfinite(largest_reach) or (reach > largest_reach * (1 + ROUNDING)).any():
         raise InputError(
             "must be finite and not below the reach of an agent in the sample",
             field="largest_reach",
         )
     if method not in ("hoeffding", "bernstein"):
         raise InputError(f"is {method!r}; give hoeffding or bernstein", field="method")
-    found = recount(held_out, mechanism)
-    direction = found.direction
+    direction = ExactDirection(held_out, mechanism)
+    found = direction.recount(mechanism, mechanism.threshold)
     level = float(direction.level(mechanism.threshold))
     distance = np.where(found.sides == Side.INSIDE, level - direction.scores, 0.0)
-    gains = distance * float(direction.rate / direction.square)
+    gains = distance * float(found.line.rate / found.line.square)
     m = len(gains)
     mean = float(found.gain)
     largest = abs(found.eta) * largest_reach

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,12 +13,12 @@ from numpy.typing import NDArray
 from mipmech.errors import InputError
 from mipmech.geometry import reduce
 from mipmech.instance import Instance
-from mipmech.mechanism import LinearResponse, from_reduced, linear_response
+from mipmech.mechanism import LinearResponse, from_reduced, reached_by
 
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class LinearRule:
     """The linear mechanism of Theorem 1 and what it does.
 
@@ -32,19 +33,23 @@ class LinearRule:
     value: float
     baseline: float
 
+    def __repr__(self) -> str:
+        weights = np.array2string(self.weights, precision=4, threshold=8)
+        return f"LinearRule(weights={weights}, value={self.value:.6g}; {self.response})"
+
 
 def linear_rule(
     instance: Instance,
     norm: float,
     h: Callable[[Floats], Floats] | None = None,
-    h_limit: float = math.inf,
+    h_limit: float | None = None,
 ) -> LinearRule:
     """Theorem 1: among linear rules of length at most ``norm``, R·P w_f/‖P w_f‖ has the best gain.
 
     ``h`` is any *nondecreasing* function of the quality (default: the quality itself), applied to
-    an array; ``h_limit`` is its limit at infinity, which agents who move without bound reach. The
-    paper says monotonic; for a decreasing h the theorem is false, and such an h is refused where
-    the sample shows it.
+    an array; ``h_limit``, its limit at infinity, must then be given: agents who move without bound
+    reach it. The paper says monotonic; for a decreasing h the theorem is false, and such an h is
+    refused where the sample shows it.
 
     >>> sample = Instance.from_arrays([[0.0], [1.0]], [1.0], visible=[0], cost=[1.0, 3.0])
     >>> linear_rule(sample, 2.0, h=np.tanh, h_limit=1.0).value  # agent 0 moves without bound
@@ -54,8 +59,12 @@ def linear_rule(
         raise InputError(f"is {norm}; give a length of 0 or more", field="norm")
     quality = instance.agents @ instance.quality - instance.quality_offset
     levels = quality if h is None else np.asarray(h(quality), dtype=np.float64)
+    if h is None:
+        h_limit = math.inf
+    if h_limit is None:
+        raise InputError("is missing: give the limit of h at infinity", field="h_limit")
     in_order = levels[np.argsort(quality, kind="stable")]
-    if (np.diff(in_order) < 0).any() or in_order[-1] > h_limit:
+    if not ((np.diff(in_order) >= 0).all() and in_order[-1] <= h_limit):
         raise InputError(
             "must be nondecreasing with limit h_limit; Theorem 1 needs that", field="h"
         )
@@ -67,7 +76,7 @@ def linear_rule(
         still = LinearResponse(np.zeros(instance.size, dtype=np.bool_))
         return LinearRule(np.zeros(instance.width), still, baseline, baseline)
     unit = from_reduced(geometry, geometry.p / geometry.p_norm, 0.0).weights
-    response = linear_response(instance, [norm])
+    response = LinearResponse(reached_by(instance, Fraction(norm) ** 2))
     after = np.where(response.unbounded, h_limit, levels)
     counts = share > 0  # 0 · inf would be NaN
     return LinearRule(

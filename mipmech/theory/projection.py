@@ -32,21 +32,17 @@ from numpy.typing import NDArray
 
 from mipmech.errors import InputError
 from mipmech.exact import exact_dot, exact_sum, round_down, round_up, sqrt_bounds
-from mipmech.geometry import EPSILON, Geometry, reduce, seen_square
+from mipmech.geometry import Geometry, reduce, seen_square
 from mipmech.instance import Instance
-from mipmech.mechanism import from_reduced
+from mipmech.mechanism import Mechanism, from_reduced
 from mipmech.threshold import best_of_levels, best_threshold
+from mipmech.tolerances import EPSILON, ROUNDING
 from mipmech.truth import ExactDirection, Recount, recount
 
 Floats = NDArray[np.float64]
 
-# Guarantees are computed in floats and lowered, ceilings raised, by more than that can cost.
-ROUNDING = 1e-12
-# Each further grid point costs time; beyond this many the best threshold is the better choice.
-MOST_GRID_POINTS = 10_000_000
 
-
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ProjectionRule:
     """The rule of Theorem 2: a threshold along P w_f.
 
@@ -63,6 +59,22 @@ class ProjectionRule:
     factor: float
     promised: float
     tried: int | None
+
+    def __repr__(self) -> str:
+        return (
+            f"ProjectionRule(gain={float(self.gain):.6g}, at least {self.factor:.4g} of the best;"
+            f" {self.mechanism})"
+        )
+
+    @property
+    def mechanism(self) -> Mechanism:
+        """The rule itself."""
+        return self.recount.mechanism
+
+    @property
+    def gain(self) -> Fraction:
+        """Its exact gain."""
+        return self.recount.gain
 
     def to_dict(self) -> dict[str, Any]:
         """The outcome and the guarantees."""
@@ -88,6 +100,8 @@ def projection_rule(
     >>> round(rule.factor, 6), round(rule.promised, 6)
     (0.75, 0.333333)
     """
+    if thresholds not in ("all", "grid"):
+        raise InputError(f"is {thresholds!r}; give all or grid", field="thresholds")
     geometry = reduce(instance)
     if geometry.p_norm == 0:
         return None
@@ -97,11 +111,9 @@ def projection_rule(
         promised, tried = best_threshold_factor(instance, range_), None
         found = best_threshold(instance, along)
     else:
-        grid, promised = _grid(instance, range_)
-        tried = len(grid)
+        step, tried, promised = _grid(instance, range_)
         direction = ExactDirection(instance, along)
-        levels = grid * float(direction.square) ** 0.5
-        levels += float(direction.scores[instance.weights > 0].min())
+        levels = _worth_trying(direction, step, tried)
         slack = 4 * EPSILON * np.abs(levels)
         found = best_of_levels(
             direction, along, levels, slack, lambda i: direction.threshold(float(levels[i]))
@@ -129,20 +141,30 @@ def best_threshold_factor(instance: Instance, range_: float) -> float:
     return top / (2 * (range_ + float(reach.max())) * mean) * (1 - ROUNDING)
 
 
-def _grid(instance: Instance, range_: float) -> tuple[Floats, float]:
-    """The grid of Theorem 2 as distances above the lowest score, and its factor."""
+def _grid(instance: Instance, range_: float) -> tuple[float, int, float]:
+    """The step h and number J of grid points of Theorem 2, and the share that they promise."""
     weight, reach = _counting(instance)
     step = float(reach.min()) / 2
-    steps = np.floor(reach / step * (1 + ROUNDING))
+    # Any whole q_i with q_i h ≤ ℓ_i will do in the proof; rounded down, to be on the safe side.
+    steps = np.maximum(2.0, np.floor(reach / step * (1 - ROUNDING)))
     count = math.ceil(range_ / step) + int(steps.max()) - 1
-    if count > MOST_GRID_POINTS:
-        raise InputError(
-            f"the grid of Theorem 2 has {count} thresholds here; use all thresholds instead",
-            field="thresholds",
-        )
     sums = step * float(exact_dot(weight, steps * (steps - 1))) / 2
-    factor = sums / (count * float(exact_dot(weight, reach))) * (1 - ROUNDING)
-    return np.arange(1.0, count + 1) * np.float64(step), factor
+    promised = sums / (count * float(exact_dot(weight, reach))) * (1 - ROUNDING)
+    return step, count, promised
+
+
+def _worth_trying(direction: ExactDirection, step: float, count: int) -> Floats:
+    """The grid points next to some agent's end, as levels: between ends, soft density only rises.
+
+    There are at most three per agent, however fine the grid.
+    """
+    counts = direction.instance.weights > 0
+    lowest = float(direction.scores[counts].min())
+    height = step * direction.norm
+    ends = (direction.scores + direction.limits)[counts]
+    near = np.floor((ends - lowest) / height)
+    numbers = np.unique(np.concatenate([near - 1, near, near + 1]))
+    return np.asarray(lowest + height * numbers[(numbers >= 1) & (numbers <= count)])
 
 
 def _counting(instance: Instance) -> tuple[Floats, Floats]:

@@ -1,0 +1,49 @@
+"""Every tolerance and limit of the package, each with the reason for its size.
+
+Limits on what a file or a rule may contain:
+"""
+
+from __future__ import annotations
+
+# Data beyond this size are refused: the product of three of them must not overflow a float.
+LARGEST = 1e100
+# Coefficients nearer to 0 than this are refused: scaling them by up to LARGEST must not lose them.
+SMALLEST = 1e-150
+# Rules may be written in any scale, so only what floats cannot hold is refused there.
+LARGEST_IN_RULES = 1e300
+# P² = P = Pᵀ may fail by this much: what printing a projection with ten digits costs.
+PROJECTION_TOLERANCE = 1e-9
+# Rows whose smallest singular value (rows of length one) is below this share of the largest are
+# dependent for every practical purpose. If not exactly so, nobody can say what was meant: refused.
+DEPENDENT = 1e-9
+# A rule on a general view is given in rounded weights. Rounding of v costs up to 1e-7 where rows
+# are nearly dependent; farther from Bᵀv than this share of its length, it is another rule.
+OUT_OF_VIEW = 1e-6
+
+# Rounding:
+
+# Half the distance from 1 to the next float: the relative error of one operation.
+EPSILON = 2.0**-53
+# Error bounds are themselves computed in floats; this factor covers that many times over.
+SAFETY = 1.01
+# Underflow of a product or quotient loses less than this, whatever the data.
+UNDERFLOW = 1e-300
+# A handful of operations on exact sums, with room to spare: by so much guarantees are lowered and
+# ranges raised, and within so much of a tie floats are not believed.
+ROUNDING = 1e-12
+# Angles of a grid are computed in floats; a step this much smaller makes up for it.
+ANGLE_ROUNDING = 1e-9
+# Unit vectors nearer than this to being parallel span no plane that floats can tell.
+PARALLEL = 1e-12
+# A vector is taken for a unit vector if its length is 1 to within this.
+UNIT = 1e-9
+# Payoffs within this are ties; an indifferent agent does what the planner prefers, as in Lemma 1.
+TIE = 1e-12
+
+# The problem:
+
+# An answer at η is an answer for |u·p/‖u‖ − η| ≤ BAND·‖p‖, since u·p = η has in general no solution
+# in floats: far above rounding, far below any use.
+BAND = 1e-12
+# The unit of length is at least this share of the largest reach, so that reach/unit stays finite.
+SMALLEST_SPREAD = 2.0**-200
