@@ -36,7 +36,7 @@ from mipmech.mechanism import (
     soft_density,
     to_reduced,
 )
-from mipmech.oracles import Answer, Budget, Event, Stop, oracle_named
+from mipmech.oracles import Answer, Budget, Event, Stop, oracle, oracle_named
 from mipmech.smoothed import Smoothed
 from mipmech.threshold import Densest, best_threshold, densest_threshold
 from mipmech.truth import Recount, Side, recount
@@ -73,6 +73,7 @@ __all__ = [
     "gain",
     "linear_response",
     "make_instance",
+    "oracle",
     "oracle_named",
     "recount",
     "reduce",

@@ -19,7 +19,7 @@ these bounds, with the rounding of their own computation added.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 
@@ -27,9 +27,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mipmech.checks import frozen
-from mipmech.exact import exact_dot, exact_sum, round_down, round_up, solve, sqrt_bounds
+from mipmech.exact import common_integers, exact_dot, exact_sum, round_down, round_up, sqrt_bounds
 from mipmech.instance import Instance
-from mipmech.tolerances import EPSILON, SAFETY, SMALLEST_SPREAD, UNDERFLOW
+from mipmech.tolerances import BAND, EPSILON, SAFETY, SMALLEST_SPREAD, UNDERFLOW
 
 Floats = NDArray[np.float64]
 
@@ -42,18 +42,20 @@ class Rounding:
         for any unit vector u
     basis : ‖Q − Q*‖, the distance of the basis from an exact orthonormal one
     p : ‖p − exact p‖
+    back : ‖w − Q*ᵀu‖ for the weights w of `mechanism.from_reduced` and any unit vector u
     """
 
     z: Floats
     basis: float
     p: float
+    back: float
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Geometry:
     """The problem in reduced coordinates; lengths are in multiples of ``unit``.
 
-    z : (m, k) array, agents; ‖z_i‖ ≤ 1
+    z : (m, k) array, agents; ‖z_i‖ ≤ 1 for those that count
     p : (k,) array, the seen part of w_f, in the units of the given w_f
     reach : (m,) array, 1/cost in multiples of unit
     weight : (m,) array, sums to 1
@@ -100,6 +102,15 @@ class Geometry:
         low, high = sqrt_bounds(seen_square(self.instance))
         return round_down(low), round_up(high)
 
+    @property
+    def band(self) -> float:
+        """Half-width of the band of η in which an answer at η lies, as a share of ‖p‖.
+
+        BAND, or more where the rows of a view are so nearly dependent that weights v in floats
+        cannot come nearer.
+        """
+        return max(BAND, 4 * self.rounding.back)
+
     @cached_property
     def radius(self) -> float:
         """R: the agents that count lie within this distance of a point, in multiples of unit.
@@ -121,9 +132,10 @@ def reduce(instance: Instance) -> Geometry:
     """
     make = _select_columns if instance.view.columns is not None else _orthonormalise
     basis, transfer, z, p, rounding = make(instance)
-    reach = 1.0 / instance.cost
-    longest = float(_lengths(z).max())
-    furthest = float(reach.max())
+    reach = instance.reach
+    counts = instance.weights > 0
+    longest = float(_lengths(z[counts]).max())
+    furthest = float(reach[counts].max())
     unit = _power_of_two(max(longest, furthest * SMALLEST_SPREAD) if longest else furthest)
     relative = instance.weights / instance.weights.max()  # a sum of huge weights might overflow
     return Geometry(
@@ -135,7 +147,7 @@ def reduce(instance: Instance) -> Geometry:
         basis=frozen(basis),
         transfer=transfer,
         unit=unit,
-        rounding=Rounding(frozen(rounding.z / unit + UNDERFLOW), rounding.basis, rounding.p),
+        rounding=replace(rounding, z=frozen(rounding.z / unit + UNDERFLOW)),
     )
 
 
@@ -145,10 +157,22 @@ def seen_square(instance: Instance) -> Fraction:
     if view.columns is not None:
         p = instance.quality[list(view.columns)]
         return exact_dot(p, p)
-    rows = view.matrix[list(view.rows)]
-    seen = [exact_dot(row, instance.quality) for row in rows]
-    gram = [[exact_dot(a, b) for b in rows] for a in rows]
-    return sum((a * b for a, b in zip(seen, solve(gram, seen), strict=True)), Fraction(0))
+    # Whole numbers throughout (a row's scale cancels), and elimination without fractions (Bareiss):
+    # the last two pivots are the determinants of the Gram matrix, plain and bordered by B w_f.
+    rows = [common_integers(view.matrix[row])[0] for row in view.rows]
+    quality, shift = common_integers(instance.quality)
+    bordered = [*rows, quality]
+    table = [[int(a @ b) for b in bordered] for a in bordered]
+    table[-1][-1] = 0
+    previous = 1
+    for pivot in range(len(rows)):
+        chosen = table[pivot]
+        for row in table[pivot + 1 :]:
+            factor = row[pivot]
+            for column in range(pivot, len(row)):
+                row[column] = (row[column] * chosen[pivot] - factor * chosen[column]) // previous
+        previous = chosen[pivot]
+    return Fraction(-table[-1][-1], previous << 2 * shift)
 
 
 Reduction = tuple[Floats, Floats | None, Floats, Floats, Rounding]
@@ -160,7 +184,7 @@ def _select_columns(instance: Instance) -> Reduction:
     basis[np.arange(len(columns)), columns] = 1.0
     z = instance.agents[:, columns] - instance.centre[columns]
     p = instance.quality[columns]
-    return basis, None, z, p, Rounding(z=EPSILON * SAFETY * _lengths(z), basis=0.0, p=0.0)
+    return basis, None, z, p, Rounding(EPSILON * SAFETY * _lengths(z), 0.0, 0.0, 0.0)
 
 
 def _orthonormalise(instance: Instance) -> Reduction:
@@ -186,7 +210,11 @@ def _orthonormalise(instance: Instance) -> Reduction:
         np.abs(transfer) @ np.abs(p) + np.abs(seen)
     )
     p_error = basis_error * _length(p) + inverse * _length(residual)
-    rounding = Rounding(SAFETY * z_error * _lengths(offsets), basis_error, SAFETY * p_error)
+    # v = L⁻ᵀu is computed and rounded: a small multiple of the condition of L.
+    norm = float(np.linalg.norm(transfer))
+    back = SAFETY * (basis_error + _gamma((len(rows) + 2) ** 2) * norm * inverse)
+    z_errors = SAFETY * z_error * _lengths(offsets)
+    rounding = Rounding(z_errors, basis_error, SAFETY * p_error, back)
     return basis, frozen(transfer * scale[:, None]), z, p, rounding
 
 

@@ -19,6 +19,7 @@ from mipmech import (
     Stop,
     from_reduced,
     make_instance,
+    oracle,
     oracle_named,
     recount,
     reduce,
@@ -45,14 +46,15 @@ def check(geometry, eta, answer):
     if answer.mechanism is not None:
         again = recount(geometry.instance, answer.mechanism)
         assert again.density == answer.density
-        assert again.eta_within(eta, BAND * geometry.p_norm)
+        assert again.eta_within(eta, geometry.band * geometry.p_norm)
     if answer.at_most is not None:
         assert answer.density <= answer.at_most <= 1
         assert answer.level in ("proved", "attested")
         assert (answer.status == "optimal") == (answer.density == answer.at_most)
     else:
         assert answer.level is None
-        assert answer.status == "feasible"
+        assert answer.status == ("gap" if answer.mechanism is None else "feasible")
+        assert answer.gap == 1
     shown = answer.to_dict()
     assert Fraction(shown["density"]["lower"]) <= answer.density
     if answer.at_most is not None:
@@ -129,6 +131,44 @@ def test_projection_closes_at_its_own_eta():
     assert ask("projection", geometry, geometry.p_norm / 2).stop is Stop.NO_ANSWER
 
 
+def test_asking_in_one_line():
+    sample = make_instance("gaussian-mixture", 60, 3, seed=5)
+    answer = oracle(sample, eta_fraction=1.0)
+    assert answer.status == "optimal"
+    assert answer.gap == 0
+    assert answer.oracle == "Projection()"
+    assert "optimal" in repr(answer)
+    geometry = reduce(sample)
+    again = oracle(geometry, geometry.p_norm, oracle=oracle_named("projection"), budget=Budget(9.0))
+    assert again.mechanism == answer.mechanism
+    for bad in ({}, {"eta": 1.0, "eta_fraction": 1.0}):
+        with pytest.raises(InputError, match="eta"):
+            oracle(sample, **bad)
+
+
+@pytest.mark.parametrize("near", [0.5, 1e-2, 1e-5, 1e-8])
+def test_the_band_can_be_met_on_nearly_dependent_views(near):
+    """Weights v in floats come no nearer to η than the condition of the view allows."""
+    rows = [[1.0, 0.7, 0.3, 0.2], [1.0, 0.7 + near, 0.3 - near / 3, 0.2]]
+    agents = np.random.default_rng(0).standard_normal((5, 4))
+    geometry = reduce(Instance.from_arrays(agents, [1.0, 2.0, 3.0, 4.0], view=rows, cost=1.0))
+    p = geometry.p / np.linalg.norm(geometry.p)
+    across = np.array([-p[1], p[0]])
+    for share in (0.3, 0.9):
+        for sign in (1, -1):
+            u = share * p + sign * math.sqrt(1 - share**2) * across
+            found = recount(geometry.instance, from_reduced(geometry, u, 0.0))
+            assert found.eta_within(share * geometry.p_norm, geometry.band * geometry.p_norm)
+    assert (geometry.band == BAND) == (near == 0.5)
+
+
+def test_what_is_left_of_a_budget():
+    budget = Budget(seconds=5.0, threads=2)
+    rest = budget.rest(budget.start())
+    assert rest.seconds <= 5.0
+    assert rest.threads == 2
+
+
 def test_projection_without_a_visible_quality():
     hidden = reduce(Instance.from_arrays([[0.0, 1.0]], [0.0, 1.0], visible=[0], cost=1.0))
     assert ask("projection", hidden, 0.0).stop is Stop.NO_ANSWER
@@ -137,12 +177,13 @@ def test_projection_without_a_visible_quality():
 def test_a_broken_oracle_is_caught():
     geometry = reduce(make_instance("uniform-ball", 30, 2, seed=2))
     timer = Budget().start()
+    named = oracle_named("projection")
     along = from_reduced(geometry, geometry.p / geometry.p_norm, 0.2)
     with pytest.raises(OracleFault, match="asked for η"):
-        grade(geometry, 0.1, along, stop=Stop.FINISHED, timer=timer)
+        grade(named, geometry, 0.1, along, stop=Stop.FINISHED, timer=timer)
     size, none = geometry.p_norm, Fraction(0)
     with pytest.raises(OracleFault, match="above its own bound"):
-        grade(geometry, size, along, stop=Stop.FINISHED, timer=timer, at_most=none)
+        grade(named, geometry, size, along, stop=Stop.FINISHED, timer=timer, at_most=none)
 
 
 def test_feasibility_is_decided_in_rationals():

@@ -20,7 +20,7 @@ from mipmech.oracles import (
     infeasible,
 )
 from mipmech.threshold import densest_threshold
-from mipmech.tolerances import BAND, SAFETY
+from mipmech.tolerances import SAFETY
 
 
 @dataclass(frozen=True)
@@ -31,20 +31,21 @@ class Projection:
         """The densest threshold along P w_f if that direction has this η."""
         timer = budget.start()
         if infeasible(geometry, eta):
-            return answer_infeasible(eta, timer)
+            return answer_infeasible(self, eta, timer)
         size = geometry.p_norm
-        if size == 0 or abs(abs(eta) - size) > BAND * size / 2:
-            return grade(geometry, eta, None, stop=Stop.NO_ANSWER, timer=timer)
+        band = geometry.band
+        if size == 0 or abs(abs(eta) - size) > band * size / 2:
+            return grade(self, geometry, eta, None, stop=Stop.NO_ANSWER, timer=timer)
         u = math.copysign(1.0, eta) * geometry.p / size
-        # cos of the angle to any direction of the band is at least 1 − 2·BAND (and a little more).
-        angle = (
-            2 * math.sqrt(BAND) * SAFETY + 2 * geometry.rounding.basis + geometry.rounding.p / size
-        )
+        # cos of the angle between P w_f and any direction of the band is at least 1 − 2·band.
+        angle = 2 * math.sqrt(band) * SAFETY
+        angle += 2 * geometry.rounding.back + geometry.rounding.p / size
         spread = geometry.radius * (angle if geometry.rank > 1 else 0.0)
         direction = from_reduced(geometry, u, 0.0)
         found = densest_threshold(geometry.instance, direction, widen=spread * geometry.unit)
         timer.tell(found.recount.density, found.at_most, 1)
         return grade(
+            self,
             geometry,
             eta,
             found.recount.mechanism,

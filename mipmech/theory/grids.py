@@ -18,7 +18,7 @@ from mipmech.geometry import Geometry, reduce
 from mipmech.instance import Instance
 from mipmech.mechanism import Mechanism
 from mipmech.theory.statement import Statement
-from mipmech.tolerances import ANGLE_ROUNDING, BAND, PARALLEL, ROUNDING, UNIT
+from mipmech.tolerances import ANGLE_ROUNDING, PARALLEL, ROUNDING, UNIT
 from mipmech.truth import Recount, recount
 
 Floats = NDArray[np.float64]
@@ -115,9 +115,10 @@ class Grid:
 def angular_grid(sample: Instance | Geometry, epsilon: float, soft: bool = False) -> Grid:
     """η_j = ‖p‖ cos(jΔ) for all jΔ < π/2; ε in units of gain.
 
-    With a density oracle and Lemma 4's two thresholds, Δ = 2ε/(R‖p‖) gives Gain ≥ ¼·opt − ε (for
-    unequal costs, `quarter_factor` in place of ¼). With a soft-density oracle (``soft``),
-    Δ = ε/(2R‖p‖) gives opt − ε for any costs. On the sample itself; no smoothness needed.
+    With a density oracle and Lemma 4's two thresholds, Δ = ε/(2κR‖p‖) gives Gain ≥ κ·opt − ε, with
+    κ the `quarter_factor`, ¼ for equal costs. With a soft-density oracle (``soft``) κ is 1, for any
+    costs: opt − ε. On the sample itself; no smoothness needed. ``additive`` is ε and what the band
+    of η may cost, some 1e-12.
 
     The best direction's angle to p is rounded *down* to a multiple of Δ, so u·p does not shrink and
     η = 0 need not be asked; max_b SDen falls by at most 2RΔ (`soft_density_loss`).
@@ -139,8 +140,8 @@ def angular_grid(sample: Instance | Geometry, epsilon: float, soft: bool = False
     if geometry.rank == 1 or geometry.radius == 0:
         # One direction, or one that is best for everybody: P w_f loses nothing to any other.
         return Grid(np.array([size]), factor, 0.0)
-    # Loss of opt before the factor: 2RΔ‖p‖. Times 1/4 that is ε for Δ = 2ε/(R‖p‖).
-    step = (epsilon / 2 if soft else 2 * epsilon) / (radius * size) * (1 - ANGLE_ROUNDING)
+    # The loss 2RΔ‖p‖ of opt is multiplied by the factor, and the result is to be ε.
+    step = epsilon / (2 * factor * radius * size) * (1 - ANGLE_ROUNDING)
     if step < math.pi / MOST_ETAS:
         raise InputError(
             f"is {epsilon:g}, which makes a grid of more than {MOST_ETAS:,} values; choose a larger"
@@ -150,7 +151,7 @@ def angular_grid(sample: Instance | Geometry, epsilon: float, soft: bool = False
     count = math.ceil(math.pi / 2 / step)
     etas = size * np.cos(step * np.arange(count))
     # An exact answer may have η lower by the band; it then loses that much of what everyone moves.
-    band = 2 * BAND * size / float(geometry.instance.cost[counts].min())
+    band = 2 * geometry.band * size / float(geometry.instance.cost[counts].min())
     return Grid(np.maximum(etas, 0.0), factor, factor * (2 * radius * step * size + band))
 
 
