@@ -189,12 +189,15 @@ def real() -> dict[str, tuple[str, Instance]]:
 def paper() -> dict[str, Instance]:
     reach = 0.25
     best = reach / math.sqrt(3)
-    small = example1(40, reach=reach)
+    small = example1(40, cost=1 / reach)
     found = referee.best_gain(small)
     assert abs(found - best) < 1e-12, found
     how = f"the paper's ℓ/√3 for ℓ ≤ r; {BY_REFEREE}"
     known = Known(best * (1 - 1e-9), best * (1 + 1e-9), how)
-    return {"example1": replace(small, known=known), "example1-m1000": example1(1000, reach=reach)}
+    return {
+        "example1": replace(small, known=known),
+        "example1-m1000": example1(1000, cost=1 / reach),
+    }
 
 
 def build(folder: Path) -> None:

@@ -19,10 +19,12 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from mipmech import __version__, families
+from mipmech.description import describe
 from mipmech.errors import InputError
-
-# The status of a program that was stopped by Ctrl-C: 128 and the signal's number.
-INTERRUPTED = 130
+from mipmech.files import reason
+from mipmech.instance import Instance
+from mipmech.oracles import Budget, Timer
 
 app = typer.Typer(
     name="mipmech",
@@ -50,9 +52,12 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         status = _run(given)
         sys.stdout.flush()
-    except BrokenPipeError:  # the reader of our output has gone, as with `| head`
+    except OSError as error:
+        # The reader of our output has gone, as with `| head`; or its disk is full.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        status = 0
+        status = 0 if isinstance(error, BrokenPipeError) else 2
+        if status:
+            print(f"error: the output cannot be written: {reason(error)}", file=sys.stderr)
     if arguments is None:
         sys.exit(status)
     return status
@@ -67,15 +72,18 @@ def _run(given: list[str]) -> int:
         _complain(error, "--json" in given)
         return 2
     except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        return INTERRUPTED
+        _complain(InputError("interrupted before there was a result"), "--json" in given)
+        return 1
     except Exception as error:
         # Typer carries its parser inside, so its usage errors are known by what they can do.
         explain: Callable[[], str] | None = getattr(error, "format_message", None)
         if explain is None:
             raise
-        text = explain()
-        if text:
+        text = explain().strip()
+        if text.startswith("Usage:"):  # a command was wanted and none was given
+            print(text)
+        else:
+            text = text if text.endswith((".", ")")) else f"{text}."
             _complain(InputError(f"{text} Try 'mipmech --help'."), "--json" in given)
         return 2
 
@@ -105,10 +113,12 @@ def _print_json(value: dict[str, Any]) -> None:
 
 def _version(asked: bool) -> None:
     if asked:
-        from mipmech import __version__  # noqa: PLC0415  (keeps --help fast)
-
         print(f"mipmech {__version__}")
         raise typer.Exit
+
+
+def _timer(seconds: float | None) -> Timer:
+    return Budget(math.inf if seconds is None else seconds).start()
 
 
 @app.callback()
@@ -132,42 +142,37 @@ def show(
 ) -> Work:
     """What is in an instance, and what the paper's closed-form rules would do on it."""
 
-    def work() -> None:
-        from mipmech.description import describe  # noqa: PLC0415  (keeps --help fast)
-        from mipmech.instance import Instance  # noqa: PLC0415
-        from mipmech.oracles import Budget  # noqa: PLC0415
-
-        timer = Budget(math.inf if seconds is None else seconds).start()
+    def work() -> int:
+        timer = _timer(seconds)
         with _progress(f"reading {instance}", quiet or as_json):
             sample = Instance.load(instance)
         with _progress("grading the closed-form rules", quiet or as_json):
             description = describe(sample, timer)
-        if plot is not None:
-            from mipmech.plot import save_picture  # noqa: PLC0415
+        no_picture = None
+        if plot is not None and description.best is None:
+            no_picture = "there is no rule to draw"
+        elif plot is not None and timer.left == 0:
+            no_picture = "the time limit came first"
+        elif plot is not None and description.best is not None:
+            from mipmech.plot import save_picture  # noqa: PLC0415  (matplotlib is slow to import)
 
-            if description.best is None:
-                raise InputError(
-                    "there is no rule to draw: the planner sees nothing that quality depends on"
-                    if description.complete
-                    else "the time limit came before there was a rule to draw",
-                    file=instance,
-                    field="plot",
-                )
             with _progress(f"drawing {plot}", quiet or as_json):
                 save_picture(description.best.recount, plot)
         if as_json:
-            _print_json(description.to_dict())
+            picture = None if no_picture or plot is None else str(plot)
+            _print_json({**description.to_dict(), "plot": picture})
         else:
-            from mipmech.tell import tell  # noqa: PLC0415
+            from mipmech.tell import tell  # noqa: PLC0415  (rich is slow to import)
 
-            tell(description, plot)
+            tell(description, plot, no_picture)
+        return 0 if description.complete else 1
 
     return work
 
 
 @app.command()
 def make(
-    family: Annotated[str, typer.Argument(help="A family; an unknown one lists them all.")],
+    family: Annotated[str, typer.Argument(help=f"One of: {', '.join(families.NAMES)}.")],
     agents: Annotated[int, typer.Option("--agents", help="m, the number of agents.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The instance file to write.")],
     rank: Annotated[int, typer.Option("--rank", help="k, the number of visible features.")] = 2,
@@ -181,14 +186,13 @@ def make(
         typer.Option("--table", help="Where the agents go: into the file or beside it."),
     ] = "inline",
     as_json: Json = False,
-    seconds: Seconds = None,  # noqa: ARG001  (every command takes it; this one is always quick)
+    seconds: Seconds = None,
     quiet: Quiet = False,
 ) -> Work:
     """Make an instance of a named family."""
 
     def work() -> None:
-        from mipmech import families  # noqa: PLC0415  (keeps --help fast)
-
+        _timer(seconds)
         with _progress(f"making {output}", quiet or as_json):
             sample = families.make(family, agents, rank, seed, hidden=hidden, cost=cost)
             sample.save(output, table)

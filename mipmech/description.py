@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -12,10 +12,10 @@ from mipmech.instance import Instance
 from mipmech.mechanism import from_reduced
 from mipmech.oracles import Timer
 from mipmech.theory.projection import ProjectionRule, gain_ceiling, projection_rule
-from mipmech.truth import Recount, recount
+from mipmech.truth import baseline
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Description:
     """An instance in figures.
 
@@ -31,6 +31,9 @@ class Description:
     best: ProjectionRule | None
     grid: ProjectionRule | None
     complete: bool
+
+    def __repr__(self) -> str:
+        return f"Description({self.instance!r}, baseline={self.baseline:.6g}, best={self.best!r})"
 
     @property
     def quality_norm(self) -> float:
@@ -92,16 +95,14 @@ def describe(instance: Instance, timer: Timer | None = None) -> Description:
         return timer is not None and timer.left == 0
 
     geometry = reduce(instance)
-    best = None if over() else projection_rule(instance)
-    grid = None if over() else projection_rule(instance, "grid")
-    baseline = float(
-        _anything(instance, geometry).baseline if best is None else best.recount.baseline
-    )
-    return Description(
-        instance, geometry, baseline, gain_ceiling(instance), best, grid, complete=not over()
-    )
-
-
-def _anything(instance: Instance, geometry: Geometry) -> Recount:
-    """Some recount: the baseline does not depend on the mechanism."""
-    return recount(instance, from_reduced(geometry, np.eye(geometry.rank)[0], 0.0))
+    rules: list[ProjectionRule | None] = [None, None]
+    complete = True
+    kinds: tuple[Literal["all", "grid"], ...] = ("all", "grid")
+    for i, kind in enumerate(kinds):
+        if over():
+            complete = False
+        else:
+            rules[i] = projection_rule(instance, kind)
+    best, grid = rules
+    ceiling = gain_ceiling(instance)
+    return Description(instance, geometry, float(baseline(instance)), ceiling, best, grid, complete)

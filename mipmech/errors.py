@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from difflib import get_close_matches
 from pathlib import Path
 
 
@@ -49,6 +51,17 @@ class InputError(ValueError):
                 "message": self.message,
             }
         }
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """A hint to append to a message about an unknown word; empty if nothing is near.
+
+    >>> did_you_mean("qualty", ["quality", "cost"])
+    " (did you mean 'quality'?)"
+    """
+    by_case = {k.casefold(): k for k in known}
+    near = get_close_matches(word[:100].casefold(), by_case, n=1)
+    return f" (did you mean {by_case[near[0]]!r}?)" if near else ""
 
 
 def shorten(value: object, width: int = 60) -> str:

@@ -1,7 +1,7 @@
 """Instances: the sample, the quality, what the planner sees, and the JSON file that holds them.
 
 The file format is `mipmech/instance@1`, described in `instances/README.md`. The floats of the file
-are the data, exactly; nothing here rounds, centres or scales (see `geometry`).
+are the data, exactly; nothing here rounds or scales them (see `geometry`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mipmech import checks, files, tables, visibility
-from mipmech.errors import InputError, shorten
+from mipmech.errors import InputError, did_you_mean, shorten
 from mipmech.tolerances import LARGEST
 from mipmech.visibility import View
 
@@ -30,6 +30,7 @@ FORMAT = "mipmech/instance@1"
 REQUIRED = ("format", "name", "agents", "quality", "cost")
 SEEN = ("visible", "projection", "view")
 OPTIONAL = ("features", "quality_offset", "weights", "smoothing", "source", "known")
+FIELDS = (*REQUIRED, *SEEN, *OPTIONAL)
 
 
 @dataclass(frozen=True)
@@ -314,6 +315,11 @@ class Instance:
         """
         file = Path(path)
         content = self.to_dict()
+        if agents != "inline" and file.name == (table or f"{file.stem}.{agents}"):
+            raise InputError(
+                f"would hold both the instance and its {agents} table; give it another ending",
+                file=file,
+            )
         try:
             if agents == "csv":
                 beside = file.with_name(table or f"{file.stem}.csv")
@@ -380,10 +386,11 @@ def _parse(content: dict[str, Any], file: Path) -> Instance:
             f'is {checks.kind(content["format"])}; this program reads "{FORMAT}"', field="format"
         )
     for key in content:
-        if key not in (*REQUIRED, *SEEN, *OPTIONAL):
+        if key not in FIELDS:
             raise InputError(
                 "is not a field of the format; the fields are "
-                + ", ".join((*REQUIRED, *SEEN, *OPTIONAL)),
+                + ", ".join(FIELDS)
+                + did_you_mean(key, FIELDS),
                 field=shorten(key).strip("'\""),
             )
     for key in REQUIRED:

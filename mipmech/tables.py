@@ -40,6 +40,7 @@ def read_csv(path: Path) -> tuple[Floats, tuple[str, ...]]:
             f"line {reader.line_num} is not CSV: {error}", file=path, field=FIELD
         ) from None
     _check_header(header, path)
+    _check_separator(header, lines, path)
     while lines and not lines[-1]:
         lines.pop()
     if not lines:
@@ -70,6 +71,25 @@ def _check_header(header: list[str], path: Path) -> None:
         )
 
 
+def _check_separator(header: list[str], lines: list[list[str]], path: Path) -> None:
+    """Recognise the tables that spreadsheets and pandas write by default."""
+    for mark, name in ((";", "semicolons"), ("\t", "tabs")):
+        if len(header) == 1 and mark in header[0]:
+            raise InputError(
+                f"is separated by {name}; save it with commas, and with points in the numbers",
+                file=path,
+                field=FIELD,
+            )
+    if len(header) > 1 and not header[0].strip():
+        numbered = [line[0] for line in lines if line] == [str(i) for i in range(len(lines))]
+        raise InputError(
+            "has a first column without a name"
+            + (", which counts the rows; write it with index=False" if numbered else "; name it"),
+            file=path,
+            field=FIELD,
+        )
+
+
 def is_number(cell: str) -> bool:
     """Whether a cell is a plain number."""
     # float() also takes 1_000 and digits of other scripts; a data file does not mean those.
@@ -86,7 +106,9 @@ def _find_fault(lines: list[list[str]], header: list[str], path: Path) -> None:
     """Raise for the first bad row, if there is one."""
 
     def fail(row: int, message: str) -> NoReturn:
-        raise InputError(message, file=path, field=FIELD, row=row)
+        # A quoted cell may span lines; then the number of the line is not known.
+        line = "" if any("\n" in cell for line in lines for cell in line) else f" (line {row + 2})"
+        raise InputError(message + line, file=path, field=FIELD, row=row)
 
     for row, line in enumerate(lines):
         if not line:

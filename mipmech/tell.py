@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from mipmech.description import Description
+from mipmech.instance import Instance
 from mipmech.theory.projection import ProjectionRule
 
 # More terms or agents than this are cut short with an ellipsis.
@@ -19,25 +21,31 @@ MOST_TERMS = 6
 MOST_AGENTS = 12
 
 
-def tell(description: Description, plot: Path | None = None) -> None:
+def tell(description: Description, plot: Path | None = None, no_picture: str | None = None) -> None:
     """Print a description on stdout."""
     console = Console(highlight=False)
     # In one piece, so that a reader that leaves early is met where the command line expects it.
     with console.capture() as text:
-        _tell(console, description, plot)
+        _tell(console, description)
+        if no_picture is not None:
+            console.print(Text(f"No picture: {no_picture}."))
+        elif plot is not None:
+            console.print(Text(f"Picture of the best threshold along P w_f: {plot}"))
     sys.stdout.write(text.get())
 
 
-def _tell(console: Console, description: Description, plot: Path | None) -> None:
+def _tell(console: Console, description: Description) -> None:
     instance = description.instance
-    width = f"{instance.width} feature" + "s" * (instance.width != 1)
     console.print(Text(instance.name, style="bold"))
-    console.print(
-        Text(
-            f"{instance.size} agents, {width}; the planner sees {description.geometry.rank}"
-            f" dimension{'s' * (description.geometry.rank != 1)}"
+    sizes = [
+        f"{count} {word}{'s' * (count != 1)}"
+        for count, word in (
+            (instance.size, "agent"),
+            (instance.width, "feature"),
+            (description.geometry.rank, "dimension"),
         )
-    )
+    ]
+    console.print(Text(f"{sizes[0]}, {sizes[1]}; the planner sees {sizes[2]}"))
     console.print(_facts(description))
     if description.geometry.p_norm == 0:
         console.print(
@@ -50,8 +58,6 @@ def _tell(console: Console, description: Description, plot: Path | None) -> None
         _tell_threshold(console, description, description.best)
     if not description.complete:
         console.print("Stopped at the time limit; what would come next was left out.")
-    if plot is not None:
-        console.print(Text(f"Picture of the best threshold along P w_f: {plot}"))
 
 
 def _facts(description: Description) -> Text:
@@ -61,6 +67,7 @@ def _facts(description: Description) -> Text:
     full = description.quality_norm
     facts = {
         "digest": instance.digest[:16],
+        "sees": _sees(instance),
         "quality": _formula(description),
         "seen part": f"‖P w_f‖ = {geometry.p_norm:.4g}, {geometry.p_norm / full:.1%} of ‖w_f‖",
         "baseline": f"mean quality {description.baseline:.6g} before any rule",
@@ -77,18 +84,34 @@ def _facts(description: Description) -> Text:
     return Text("\n".join(f"  {key:<10} {value}" for key, value in facts.items()))
 
 
+def _sees(instance: Instance) -> str:
+    """The columns that the planner sees, or the rows of its view."""
+    names = instance.feature_names
+    if instance.view.columns is not None:
+        seen = [names[c] for c in instance.view.columns]
+    else:
+        seen = [_sum(zip(names, row, strict=True)) for row in instance.view.matrix]
+    return "; ".join(seen[:MOST_TERMS]) + "; …" * (len(seen) > MOST_TERMS)
+
+
+def _sum(terms: Iterable[tuple[str, float]]) -> str:
+    """A linear combination in words, largest terms first."""
+    parts = sorted(((n, float(v)) for n, v in terms if v), key=lambda part: -abs(part[1]))
+    text = " ".join(f"{value:+.4g} {name}" for name, value in parts[:MOST_TERMS])
+    return text.lstrip("+").replace("1 ", "", text.startswith("+1 ")) + " + …" * (
+        len(parts) > MOST_TERMS
+    )
+
+
 def _formula(description: Description) -> str:
     instance = description.instance
     seen = (instance.view.matrix != 0).any(axis=0)
-    order = np.argsort(-np.abs(instance.quality), kind="stable")
-    terms = [
-        f"{instance.quality[j]:+.3g} {instance.feature_names[j]}" + " (hidden)" * (not seen[j])
-        for j in order
-        if instance.quality[j]
+    names = [
+        name + " (hidden)" * (not flag)
+        for name, flag in zip(instance.feature_names, seen, strict=True)
     ]
-    rest = " …" if len(terms) > MOST_TERMS else ""
-    offset = f" {-instance.quality_offset:+.3g}" if instance.quality_offset else ""
-    return "f = " + " ".join(terms[:MOST_TERMS]).lstrip("+") + rest + offset
+    offset = f" {-instance.quality_offset:+.4g}" if instance.quality_offset else ""
+    return "f = " + _sum(zip(names, instance.quality, strict=True)) + offset
 
 
 def _tell_linear(console: Console, description: Description) -> None:
@@ -130,37 +153,39 @@ def _tell_threshold(console: Console, description: Description, best: Projection
             f"{rule.factor:.3g}",
         )
     console.print(table)
-    console.print("proved: the gain is at least this share of the best gain of any threshold rule")
     rules = [rule for rule in (best, description.grid) if rule is not None]
-    console.print(f"(the theorem promises {' and '.join(f'{r.promised:.3g}' for r in rules)})")
+    promised = " and ".join(f"{rule.promised:.3g}" for rule in rules)
+    console.print(
+        "proved: the gain is surely at least this share of the best gain of any rule; the"
+    )
+    console.print(f"true share is often far larger. The theorem alone promises {promised}.")
+    known = instance.known
+    if known is not None and known.lower > 0:
+        share = float(best.gain) / known.upper
+        console.print(
+            f"Against the best gain known, the best of all thresholds has {share:.1%} of it."
+        )
     found = best.recount
     movers = found.covered[instance.weights[found.covered] > 0]
     shown = ", ".join(str(i) for i in movers[:MOST_AGENTS])
     more = f" and {len(movers) - MOST_AGENTS} more" if len(movers) > MOST_AGENTS else ""
     console.print("The best of all thresholds:")
     console.print(Text(f"  rule       accept if {_rule(best)}"))
-    console.print(Text(f"  who moves  agents {shown}{more}"))
+    console.print(Text(f"  who moves  agent{'s' * (len(movers) != 1)} {shown}{more} (from 0)"))
     console.print(Text(f"  how        {_changes(best)}"))
 
 
-def _unit_terms(best: ProjectionRule) -> list[tuple[str, float]]:
-    """Feature names and weights of the rule, of length one, largest first."""
-    unit = np.array(best.recount.mechanism.weights)  # `projection_rule` gives unit vectors
-    names = best.recount.instance.feature_names
-    return [(names[j], float(unit[j])) for j in np.argsort(-np.abs(unit), kind="stable") if unit[j]]
-
-
 def _rule(best: ProjectionRule) -> str:
-    terms = _unit_terms(best)
-    text = " ".join(f"{value:+.4g} {name}" for name, value in terms[:MOST_TERMS]).lstrip("+")
-    rest = " + …" if len(terms) > MOST_TERMS else ""
-    return f"{text}{rest} ≥ {best.recount.mechanism.threshold:.5g}"
+    names = best.recount.instance.feature_names
+    score = _sum(zip(names, best.mechanism.weights, strict=True))
+    return f"{score} ≥ {best.mechanism.threshold:.5g}"
 
 
 def _changes(best: ProjectionRule) -> str:
     """What the movers do on average, feature by feature."""
-    terms = _unit_terms(best)
     mean = best.recount.soft_density / float(best.recount.density)
-    parts = [f"{name} {mean * value:+.3g}" for name, value in terms[:MOST_TERMS]]
-    rest = ", …" if len(terms) > MOST_TERMS else ""
-    return f"on average {', '.join(parts)}{rest}"
+    names = best.recount.instance.feature_names
+    terms = [(n, mean * w) for n, w in zip(names, best.mechanism.weights, strict=True) if w]
+    terms.sort(key=lambda term: -abs(term[1]))
+    parts = [f"{name} {change:+.3g}" for name, change in terms[:MOST_TERMS]]
+    return "on average " + ", ".join(parts) + ", …" * (len(terms) > MOST_TERMS)

@@ -211,24 +211,9 @@ class Recount:
         return self.sides <= Side.INSIDE
 
     @cached_property
-    def _total(self) -> Fraction:
-        return exact_sum(self.instance.weights)
-
-    def _mass(self, agents: Flags | slice) -> Fraction:
-        return exact_sum(self.instance.weights[agents]) / self._total
-
-    def _mean(
-        self, agents: Flags | slice, columns: Sequence[int], coefficients: Sequence[Fraction]
-    ) -> Fraction:
-        """Σ ω_i (coefficients · x_i) over some agents, ω normalised."""
-        weights = self.instance.weights[agents]
-        sums = [exact_dot(self.instance.agents[agents, j], weights) for j in columns]
-        return _dot(coefficients, sums) / self._total
-
-    @cached_property
     def density(self) -> Fraction:
         """Den: the share of agents in the margin."""
-        return self._mass(self.sides == Side.INSIDE)
+        return _mass(self.instance, self.sides == Side.INSIDE)
 
     @cached_property
     def moved(self) -> Fraction:
@@ -236,7 +221,7 @@ class Recount:
         inside = self.sides == Side.INSIDE
         line = self.line
         bound = Fraction(self.mechanism.threshold) * line.factor
-        scores = self._mean(inside, line.columns, line.weights)
+        scores = _mean(self.instance, inside, line.columns, line.weights)
         return bound * self.density - scores
 
     @cached_property
@@ -244,17 +229,10 @@ class Recount:
         """How much the mechanism raises mean quality."""
         return self.line.rate * self.moved / self.line.square
 
-    def _quality(self, agents: Flags | slice) -> Fraction:
-        """Σ ω_i f(x_i) over some agents, before they move."""
-        quality = self.instance.quality
-        columns = [int(j) for j in np.flatnonzero(quality)]
-        mean = self._mean(agents, columns, fractions(quality[columns]))
-        return mean - Fraction(self.instance.quality_offset) * self._mass(agents)
-
     @cached_property
     def baseline(self) -> Fraction:
         """E[f(x)]: the mean quality before any mechanism."""
-        return self._quality(slice(None))
+        return baseline(self.instance)
 
     @property
     def value(self) -> Fraction:
@@ -264,14 +242,14 @@ class Recount:
     @cached_property
     def accepted_share(self) -> Fraction:
         """The share of agents who pass in the end."""
-        return self._mass(self.accepted)
+        return _mass(self.instance, self.accepted)
 
     @cached_property
     def accepted_quality(self) -> Fraction | None:
         """E[f | accepted] after the moves (the paper's Discussion); None if nobody passes."""
         if not self.accepted_share:
             return None
-        return (self._quality(self.accepted) + self.gain) / self.accepted_share
+        return (_quality(self.instance, self.accepted) + self.gain) / self.accepted_share
 
     @cached_property
     def soft_density(self) -> float:
@@ -302,6 +280,35 @@ class Recount:
             "accepted_quality": None if quality is None else float(quality),
             "covered": self.covered.tolist(),
         }
+
+
+def _mass(instance: Instance, agents: Flags | slice) -> Fraction:
+    """Σ ω_i over some agents, ω normalised."""
+    return exact_sum(instance.weights[agents]) / exact_sum(instance.weights)
+
+
+def _mean(
+    instance: Instance,
+    agents: Flags | slice,
+    columns: Sequence[int],
+    coefficients: Sequence[Fraction],
+) -> Fraction:
+    """Σ ω_i (coefficients · x_i) over some agents, ω normalised."""
+    weights = instance.weights[agents]
+    sums = [exact_dot(instance.agents[agents, j], weights) for j in columns]
+    return _dot(coefficients, sums) / exact_sum(instance.weights)
+
+
+def _quality(instance: Instance, agents: Flags | slice) -> Fraction:
+    """Σ ω_i f(x_i) over some agents, before they move."""
+    columns = [int(j) for j in np.flatnonzero(instance.quality)]
+    mean = _mean(instance, agents, columns, fractions(instance.quality[columns]))
+    return mean - Fraction(instance.quality_offset) * _mass(instance, agents)
+
+
+def baseline(instance: Instance) -> Fraction:
+    """E[f(x)]: the mean quality before any mechanism."""
+    return _quality(instance, slice(None))
 
 
 def recount(instance: Instance, mechanism: Mechanism) -> Recount:

@@ -14,7 +14,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from mipmech.errors import InputError, shorten
+from mipmech.errors import InputError, did_you_mean, shorten
 from mipmech.tolerances import DEPENDENT, PROJECTION_TOLERANCE
 
 Floats = NDArray[np.float64]
@@ -160,7 +160,7 @@ def column_numbers(
             if entry not in features:
                 raise InputError(
                     f"names {shorten(entry)}, which is not among the features"
-                    f" {shorten(', '.join(features), 200)}",
+                    f" {shorten(', '.join(features), 200)}{did_you_mean(entry, features)}",
                     field="visible",
                 )
             number = features.index(entry)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from fractions import Fraction
@@ -87,9 +88,15 @@ def test_nothing_to_draw(capsys, tmp_path):
     status, out, _ = run(capsys, "show", tmp_path / "a.json")
     assert status == 0
     assert "every gain is 0" in out
-    status, _, err = run(capsys, "show", tmp_path / "a.json", "--plot", tmp_path / "a.png")
-    assert status == 2
-    assert "no rule to draw" in err
+    status, out, _ = run(capsys, "show", tmp_path / "a.json", "--plot", tmp_path / "a.png")
+    assert status == 0
+    assert "every gain is 0" in out
+    assert "No picture: there is no rule to draw." in out
+    status, out, _ = run(
+        capsys, "show", tmp_path / "a.json", "--plot", tmp_path / "a.png", "--json"
+    )
+    assert status == 0
+    assert json.loads(out)["plot"] is None
 
 
 @pytest.mark.parametrize("picture", ["a.unknown", "missing/a.png", "."])
@@ -102,12 +109,13 @@ def test_a_picture_that_cannot_be_written(capsys, sample, tmp_path, picture):
 
 def test_a_time_limit_leaves_the_rest_out(capsys, sample):
     status, out, _ = run(capsys, "show", sample, "--seconds", "0", "--json")
-    assert status == 0
+    assert status == 1
     shown = json.loads(out)
     assert not shown["complete"]
     assert shown["theorem2"] is None
-    status, out, _ = run(capsys, "show", sample, "--seconds", "0")
-    assert "time limit" in out
+    status, out, _ = run(capsys, "show", sample, "--seconds", "0", "--plot", "never.png")
+    assert "Stopped at the time limit" in out
+    assert "No picture" in out
 
 
 @pytest.mark.parametrize("table", ["inline", "csv", "npy"])
@@ -135,7 +143,14 @@ def test_make(capsys, tmp_path, table):
             ["make", "ties", "--agents", "3", "--cost", "nan", "-o", "a.json"],
             "cost: is not a number",
         ),
-        (["show", "a.json", "--seconds", "nan"], "seconds"),
+        (["make", "example1", "--agents", "3", "--cost", "0", "-o", "a.json"], "cost: is 0"),
+        (
+            ["make", "ties", "--agents", "3", "--rank", "99999999999", "-o", "a.json"],
+            "agents: is 3",
+        ),
+        (["make", "ties", "--agents", "3", "--seconds", "nan", "-o", "a.json"], "seconds: is nan"),
+        (["make", "ties", "--agents", "3", "--table", "csv", "-o", "a.csv"], "another ending"),
+        (["show", "a.json", "--seconds", "nan"], "seconds: is nan"),
         (["unknown"], "No such command"),
     ],
 )
@@ -148,11 +163,13 @@ def test_bad_arguments(capsys, tmp_path, monkeypatch, arguments, message):
     status, out, err = run(capsys, *arguments, "--json")
     assert status == 2
     assert err == ""
-    assert message in json.loads(out)["error"]["message"] or json.loads(out)["error"]["field"]
+    shown = json.loads(out)["error"]
+    assert message.split(": ")[-1] in shown["message"] or message == shown["field"]
 
 
 def test_help_and_version(capsys):
     assert run(capsys, "--version")[1] == f"mipmech {__version__}\n"
+    assert "clustered-lines" in run(capsys, "make", "--help")[1]
     status, out, _ = run(capsys, "--help")
     assert status == 0
     assert "show" in out
@@ -172,6 +189,33 @@ def test_an_interrupt_is_quiet(capsys, sample, monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("mipmech.description.describe", interrupted)
+    monkeypatch.setattr("mipmech.cli.describe", interrupted)
     status, out, err = run(capsys, "show", sample)
-    assert (status, out, err) == (130, "", "interrupted\n")
+    assert (status, out) == (1, "")
+    assert err == "error: interrupted before there was a result\n"
+    status, out, err = run(capsys, "show", sample, "--json")
+    assert (status, err) == (1, "")
+    assert "interrupted" in json.loads(out)["error"]["message"]
+
+
+def test_a_full_disk_is_one_line(sample):
+    with open("/dev/full", "w") as full:
+        program = [sys.executable, "-m", "mipmech.cli", "show", str(sample)]
+        done = subprocess.run(program, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr == "error: the output cannot be written: no space left on device\n"
+
+
+def test_devices_are_not_replaced(capsys, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    status, _, err = run(capsys, "make", "ties", "--agents", 3, "-o", tmp_path / "pipe")
+    assert status == 2
+    assert "not a plain file" in err
+    assert (tmp_path / "pipe").is_fifo()
+
+
+def test_no_command_at_all(capsys):
+    status, out, err = run(capsys)
+    assert status == 2
+    assert out.startswith("Usage:")
+    assert err == ""

@@ -163,7 +163,7 @@ def test_e13_lemma9_moves_are_unbounded():
 def test_e14_example1_is_optimal_only_for_small_reach():
     """For ℓ > r, turning x₂ ≥ ℓ towards x₃ gains more than ℓ/√3."""
     radius, reach = 1.0, 2.0
-    instance = example1(400, radius, reach)
+    instance = example1(400, radius, 1 / reach)
     upright = recount(instance, Mechanism((0.0, 1.0, 0.0), reach)).gain
     turn = 0.2
     lowest = float(instance.agents[:, 2].min())
@@ -171,7 +171,7 @@ def test_e14_example1_is_optimal_only_for_small_reach():
         (0.0, math.cos(turn), math.sin(turn)), lowest * math.sin(turn) + reach - 1e-9
     )
     assert recount(instance, turned).gain > upright
-    small = example1(400, radius, 0.5)
+    small = example1(400, radius, 2.0)
     upright = recount(small, Mechanism((0.0, 1.0, 0.0), 0.5)).gain
     for angle in np.linspace(-1.5, 1.5, 31):
         w = Mechanism((0.0, math.cos(angle), math.sin(angle)), 0.0)

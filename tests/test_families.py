@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
-from mipmech import FAMILIES, InputError, Instance, Mechanism, best_threshold, make_instance, theory
+from mipmech import (
+    FAMILIES,
+    InputError,
+    Instance,
+    Mechanism,
+    best_threshold,
+    example1,
+    make_instance,
+    theory,
+)
+from mipmech.families import gaussian_mixture
+from tests import referee
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -39,6 +52,25 @@ def test_ties_are_ties():
     assert (instance.weights == 0).any()
 
 
+def test_the_mixture_is_as_smooth_as_it_claims():
+    """The sample's gain is that of the population; the tails are those of Lemma 7."""
+    population = gaussian_mixture(2, seed=4)
+    assert population.radius <= 1
+    sample = population.sample(50_000, seed=1)
+    rule = theory.projection_rule(sample).recount
+    assert float(rule.gain) == pytest.approx(population.gain(rule.mechanism), rel=0.05)
+    made = make_instance("gaussian-mixture", 20_000, 2, seed=4)
+    far = theory.tail_radius(3, made.smoothing.sigma, made.smoothing.radius, 1e-3)
+    assert (np.linalg.norm(made.agents, axis=1) > far).mean() <= 1e-3
+
+
+def test_example1_is_optimal_up_to_its_own_limit():
+    """For ℓ ≤ r(m − 1)/m, not quite up to r."""
+    for m, cost, optimal in ((5, 1.25, True), (5, 1.0, False)):
+        best = referee.best_gain(example1(m, cost=cost))
+        assert (best == pytest.approx(1 / cost / math.sqrt(3), rel=1e-12)) == optimal
+
+
 def test_example1_by_name():
     assert make_instance("example1", 9, 2, 0).name == "example1-m9"
     assert make_instance("example1", 9, 2, 0, cost=2.0).cost[0] == 2.0
@@ -50,6 +82,7 @@ def test_example1_by_name():
         (("nothing", 5, 2, 0), "family"),
         (("uniform-ball", 0, 2, 0), "agents"),
         (("uniform-ball", 10**9, 2, 0), "agents"),
+        (("uniform-ball", 5, 10**12, 0), "agents"),
         (("uniform-ball", 5, 0, 0), "rank"),
         (("uniform-ball", 5, 2, -1), "seed"),
         (("adversarial", 5, 1, 0), "rank"),

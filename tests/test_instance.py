@@ -201,6 +201,13 @@ def test_bad_arrays_are_refused(arguments, message):
         Instance.from_arrays(**{**good, **arguments})
 
 
+def test_a_table_never_overwrites_its_instance(tmp_path):
+    sample = Instance.from_arrays([[1.0]], [1.0], visible=[0], cost=1.0)
+    for name, kind, table in (("x.csv", "csv", None), ("x.npy", "npy", None), ("x", "npy", "x")):
+        with pytest.raises(InputError, match="another ending"):
+            sample.save(tmp_path / name, kind, table)
+
+
 def test_names_that_are_numbers_are_no_csv_header(tmp_path):
     sample = Instance.from_arrays([[1.0]], [1.0], visible=[0], cost=1.0, features=["7"])
     with pytest.raises(InputError, match="no CSV header"):

@@ -206,7 +206,7 @@ def test_agents_without_weight_do_not_count():
 @pytest.mark.parametrize(("radius", "reach"), [(1.0, 0.25), (2.0, 2.0), (8.0, 0.125)])
 def test_example1(m, radius, reach):
     """ℓ/√3 exactly for x₂ ≥ ℓ; ℓ²/(2r√3) within O(1/m) along P w_f; for ℓ ≤ r."""
-    instance = example1(m, radius, reach)
+    instance = example1(m, radius, 1 / reach)
     root = instance.quality[1]
     everybody = recount(instance, Mechanism((0.0, 1.0, 0.0), reach))
     assert everybody.density == 1
