@@ -72,6 +72,24 @@ def tiny() -> dict[str, Instance]:
             [[0.0, 3.0], [0.5, 1.0]], [1.0, 1.0], visible=[0], cost=1.0, name="two on a line",
             known=by_hand(0.75, "threshold 1 moves both, by 1 and by 1/2"),
         ),
+        "three-dimensions": make(
+            [[1.0, 2.0, 2.0, 5.0]] * 3, [1.0, 2.0, 2.0, 7.0], visible=[0, 1, 2], cost=[1, 2, 4],
+            name="three dimensions, unequal reach", weights=[1, 1, 2],
+            known=by_hand(0.75, "all stand at one point, so a rule moves those whose reach is at"
+                          " least d by d along w_f of length 3: shares 1, 1/2, 1/4 at 1/4, 1/2, 1"),
+        ),
+        "sum-is-seen": make(
+            [[0.0, 0.0, 1.0], [0.5, -0.5, 2.0], [0.25, -0.25, 0.0]], [1.0, 1.0, 1.0],
+            view=[[1.0, 1.0, 0.0]], cost=1.0, name="only the sum is seen",
+            known=Known(1.414213562373095, 1.4142135623730954,
+                        "by hand: all have the sum 0 and move 1 along P w_f of length √2"),
+        ),
+        "projected": make(
+            [[0.0, 0.0], [3.0, -3.0]], [2.0, 0.0], projection=[[0.5, 0.5], [0.5, 0.5]], cost=2.0,
+            name="a projection",
+            known=Known(0.7071067811865474, 0.7071067811865477,
+                        "by hand: both have the same score and move 1/2 along P w_f of length √2"),
+        ),
         "hidden-quality": make(
             [[0.0, 3.0], [0.5, 1.0], [2.0, 2.0]], [0.0, 1.0], visible=[0], cost=1.0,
             name="quality is hidden", known=by_hand(0.0, "P w_f = 0, so no visible rule helps"),

@@ -285,6 +285,17 @@ class Outcome:
         """Val: the mean quality after everyone has responded."""
         return self.baseline + self.gain
 
+    def to_dict(self) -> dict[str, Any]:
+        """The figures, under the names that `Recount.to_dict` uses."""
+        return {
+            "density": self.density,
+            "gain": self.gain,
+            "value": self.value,
+            "accepted_share": self.accepted_share,
+            "accepted_quality": self.accepted_quality,
+            "covered": np.flatnonzero(self.moved).tolist(),
+        }
+
 
 def evaluate(instance: Instance, mechanism: Mechanism) -> Outcome:
     """The outcome of a mechanism in floats (Lemma 1 and Equations 1 and 2 of the paper).

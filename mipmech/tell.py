@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import textwrap
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -46,7 +47,7 @@ def _tell(console: Console, description: Description) -> None:
         )
     ]
     console.print(Text(f"{sizes[0]}, {sizes[1]}; the planner sees {sizes[2]}"))
-    console.print(_facts(description))
+    console.print(_facts(description, console.width))
     if description.geometry.p_norm == 0:
         console.print(
             "The planner sees nothing that quality depends on (P w_f = 0): no rule on visible"
@@ -60,7 +61,7 @@ def _tell(console: Console, description: Description) -> None:
         console.print("Stopped at the time limit; what would come next was left out.")
 
 
-def _facts(description: Description) -> Text:
+def _facts(description: Description, width: int) -> Text:
     instance, geometry = description.instance, description.geometry
     reach = 1 / instance.cost
     low, high, median = reach.min(), reach.max(), np.median(reach)
@@ -81,7 +82,15 @@ def _facts(description: Description) -> Text:
         least, most = f"{known.lower:.6g}", f"{known.upper:.6g}"
         what = least if least == most else f"in [{least}, {most}]"
         facts["known"] = f"best gain {what}, {known.how}"
-    return Text("\n".join(f"  {key:<10} {value}" for key, value in facts.items()))
+    return Text("\n".join(_entry(key, value, width) for key, value in facts.items()))
+
+
+def _entry(key: str, value: str, width: int) -> str:
+    """A key and its value, wrapped under itself."""
+    return textwrap.fill(
+        value, width, initial_indent=f"  {key:<10} ", subsequent_indent=" " * 13,
+        break_long_words=False, break_on_hyphens=False,
+    )  # fmt: skip
 
 
 def _sees(instance: Instance) -> str:
@@ -170,9 +179,13 @@ def _tell_threshold(console: Console, description: Description, best: Projection
     shown = ", ".join(str(i) for i in movers[:MOST_AGENTS])
     more = f" and {len(movers) - MOST_AGENTS} more" if len(movers) > MOST_AGENTS else ""
     console.print("The best of all thresholds:")
-    console.print(Text(f"  rule       accept if {_rule(best)}"))
-    console.print(Text(f"  who moves  agent{'s' * (len(movers) != 1)} {shown}{more} (from 0)"))
-    console.print(Text(f"  how        {_changes(best)}"))
+    entries = {
+        "rule": f"accept if {_rule(best)}",
+        "who moves": f"agent{'s' * (len(movers) != 1)} {shown}{more}",
+        "how": _changes(best),
+    }
+    for key, value in entries.items():
+        console.print(Text(_entry(key, value, console.width)))
 
 
 def _rule(best: ProjectionRule) -> str:

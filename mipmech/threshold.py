@@ -16,11 +16,12 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mipmech.exact import common_integers, exact_sum
+from mipmech.exact import common_integers, exact_sum, round_up
 from mipmech.instance import Instance
 from mipmech.mechanism import Mechanism
 from mipmech.tolerances import EPSILON, LARGEST, ROUNDING
@@ -167,6 +168,10 @@ class Densest:
 
     recount: Recount
     at_most: Fraction
+
+    def to_dict(self) -> dict[str, Any]:
+        """The outcome, and the bound rounded up."""
+        return {**self.recount.to_dict(), "at_most": round_up(self.at_most)}
 
 
 def densest_threshold(instance: Instance, mechanism: Mechanism, widen: float = 0.0) -> Densest:

@@ -127,19 +127,24 @@ def best_soft_density(instance, weights) -> Decimal:
     return best
 
 
-def best_density(instance, weights) -> Fraction:
-    """max over all real b of the density, trying every end of every interval."""
+def best_density(instance, weights, room=Fraction(0)) -> Fraction:
+    """max over all real b of the density, trying every end of every interval.
+
+    With room, margins are shortened at both ends by that share of their reach: what is still
+    attained then can be attained with a float.
+    """
     s = Sample.of(instance)
     w = list(weights)
     n = dot(w, w)
     score = [dot(w, x) for x in s.x]
     best = Fraction(0)
-    ends = [(a, Fraction(0)) for a in score]
-    ends += [(a, 1 / c) for a, c in zip(score, s.cost, strict=True)]
+    ends = [(a, room / c) for a, c in zip(score, s.cost, strict=True)]
+    ends += [(a, (1 - room) / c) for a, c in zip(score, s.cost, strict=True)]
     for a, c in ends:
         total = Fraction(0)
         for sj, cj, oj in zip(score, s.cost, s.weight, strict=True):
-            if Root(a - sj, c, n).sign() >= 0 and Root(a - sj, c - 1 / cj, n).sign() <= 0:
+            after_start = Root(a - sj, c - room / cj, n).sign() >= 0
+            if after_start and Root(a - sj, c - (1 - room) / cj, n).sign() <= 0:
                 total += oj
         best = max(best, total)
     return best

@@ -17,6 +17,7 @@ from mipmech import (
     InputError,
     Instance,
     Stop,
+    densest_threshold,
     from_reduced,
     make_instance,
     oracle,
@@ -100,6 +101,7 @@ class TestContract:
         geometry = reduce(make_instance("gaussian-mixture", 40, 3, seed=2))
         eta = geometry.p_norm
         first, second = (ask(name, geometry, eta) for _ in range(2))
+        assert first.mechanism is not None  # every oracle knows the only direction at ‖P w_f‖
         assert (first.mechanism, first.at_most) == (second.mechanism, second.at_most)
         assert repr(oracle_named(name)) == repr(oracle_named(name))
         with pytest.raises(AttributeError):
@@ -129,6 +131,21 @@ def test_projection_closes_at_its_own_eta():
         assert answer.stop is Stop.CLOSED
         assert answer.recount.eta == pytest.approx(sign * geometry.p_norm)
     assert ask("projection", geometry, geometry.p_norm / 2).stop is Stop.NO_ANSWER
+
+
+def test_the_projection_s_bound_holds_on_the_whole_band():
+    """Directions at the rim of the band see agents that P w_f itself just misses."""
+    far = 1e3
+    shift = 1.2e-6 * far  # the band of 1e-12 is an angle of 1.4e-6
+    agents = [[0.0, far], [1.0 + shift, -far], [0.0, 0.0]]
+    geometry = reduce(Instance.from_arrays(agents, [1.0, 0.0], visible=[0, 1], cost=1.0))
+    answer = ask("projection", geometry, 1.0)
+    angle = 1.3e-6
+    rim = from_reduced(geometry, [math.cos(angle), math.sin(angle)], 0.0)
+    best = densest_threshold(geometry.instance, rim).recount
+    assert best.eta_within(1.0, BAND)
+    assert best.density == 1
+    assert answer.density < best.density <= answer.at_most
 
 
 def test_asking_in_one_line():

@@ -27,6 +27,9 @@ def modules():
 def imported(path):
     """The parts of mipmech that a module imports, wherever in it."""
     for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names = [alias.name.split(".") for alias in node.names]
+            yield from (parts[1] for parts in names if parts[0] == "mipmech" and len(parts) > 1)
         if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "mipmech":
             rest = node.module.split(".")[1:]
             yield from [rest[0]] if rest else [alias.name for alias in node.names]

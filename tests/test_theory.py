@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from fractions import Fraction
 
@@ -16,8 +17,12 @@ from mipmech import (
     Mechanism,
     Smoothed,
     best_threshold,
+    densest_threshold,
+    describe,
+    evaluate,
     example1,
     from_reduced,
+    oracle,
     recount,
     reduce,
     theory,
@@ -261,19 +266,11 @@ def graded(draw):
 def test_lemma4(case):
     instance, mechanism = case
     better, statement = theory.quarter(instance, mechanism)
+    # The shifted threshold is a float: it may lose its last digits, and agents at the very end.
     size = np.abs(instance.agents).max() * np.abs(mechanism.weights).max()
-    # The shifted threshold is rounded; an agent exactly at the end of its reach may be lost by it.
     assume(size < 1e6)
-    slack = 1e-12 * (1 + size)
-    assert statement.larger >= statement.smaller - slack or _tie(instance, mechanism)
+    assert statement.larger >= statement.smaller - 1e-12 * (1 + size)
     assert better.mechanism.weights == mechanism.weights
-
-
-def _tie(instance, mechanism):
-    norm = math.hypot(*mechanism.weights)
-    distance = (mechanism.threshold - instance.agents @ np.array(mechanism.weights)) / norm
-    shortest = 1 / instance.cost[instance.weights > 0].max()
-    return (np.abs(distance + shortest / 2 - 1 / instance.cost) < 1e-9).any()
 
 
 # --------------------------------------------- the Lipschitz fact and the grids
@@ -327,8 +324,6 @@ def test_the_angular_grid_gives_opt_minus_epsilon_with_a_soft_oracle(instance, s
 @given(two_seen(), st.sampled_from([0.05, 0.3]))
 def test_the_angular_grid_gives_a_quarter_with_a_density_oracle(instance, share):
     """Lemma 4's two thresholds at each η's densest direction; the factor for unequal costs."""
-    from mipmech import densest_threshold
-
     geometry = reduce(instance)
     assume(geometry.p_norm > 0)
     best = referee.best_gain(instance)
@@ -505,16 +500,15 @@ def test_held_out_bounds_cover(method):
 
 
 def test_bernstein_wins_where_few_move():
-    x = np.full((2000, 1), -50.0)
-    x[:20, 0] = 0.0
+    x = np.full((20_000, 1), -50.0)
+    x[:400, 0] = 0.0
     sample = Instance.from_arrays(x, [1.0], visible=[0], cost=1.0)
     rule = Mechanism((1.0,), 1.0)
     hoeffding, bernstein = (
         theory.held_out_bound(sample, rule, method=m) for m in ("hoeffding", "bernstein")
     )
-    assert hoeffding.mean == bernstein.mean == pytest.approx(0.01)
-    assert hoeffding.lower == 0
-    assert bernstein.lower >= 0
+    assert hoeffding.mean == bernstein.mean == pytest.approx(0.02)
+    assert 0 < hoeffding.lower < bernstein.lower < 0.02
 
 
 def test_held_out_bounds_refuse_what_they_do_not_cover():
@@ -532,6 +526,27 @@ def test_held_out_bounds_refuse_what_they_do_not_cover():
         theory.held_out_bound(costly, rule, largest_reach=math.nan)
     with pytest.raises(InputError, match="method"):
         theory.held_out_bound(costly, rule, method="hoefding", largest_reach=2.0)
+
+
+def test_results_can_be_written_as_json():
+    instance = example1(6)
+    geometry = reduce(instance)
+    rule = theory.projection_rule(instance)
+    results = [
+        rule,
+        rule.recount,
+        evaluate(instance, rule.mechanism),
+        densest_threshold(instance, rule.mechanism),
+        theory.linear_rule(instance, 9.0),
+        theory.angular_grid(instance, 0.1),
+        theory.held_out_bound(instance, rule.mechanism),
+        theory.quarter(instance, rule.mechanism)[1],
+        describe(instance),
+        oracle(geometry, geometry.p_norm),
+    ]
+    for result in results:
+        assert json.loads(json.dumps(result.to_dict(), allow_nan=False))
+        assert len(repr(result)) < 600
 
 
 def test_other_arguments_are_checked():

@@ -51,9 +51,12 @@ def test_densest_threshold_equals_brute_force(case):
     """Lower ≤ truth ≤ upper always; both equal the truth unless it sits on a single real number."""
     instance, mechanism = case
     found = densest_threshold(instance, mechanism)
-    best = referee.best_density(instance, referee.exact_weights(instance, mechanism))
+    exact = referee.exact_weights(instance, mechanism)
+    best = referee.best_density(instance, exact)
     assert found.recount.density <= best <= found.at_most
     assert recount(instance, found.recount.mechanism).density == found.recount.density
+    if referee.best_density(instance, exact, room=Fraction(1, 10**6)) == best:
+        assert found.recount.density == best
 
 
 @given(directions(), st.integers(0, 10**6))
@@ -81,6 +84,15 @@ def test_ties_that_are_representable_are_met_exactly():
     found = densest_threshold(instance, Mechanism((1.0,), 0.0))
     assert found.recount.density == found.at_most == 1
     assert found.recount.mechanism.threshold == 1.0
+
+
+def test_stabbing_points_that_cannot_be_met_are_passed_over():
+    """Margins that meet in no float promise more than those with room, but cannot keep it."""
+    tenths = [[0.0], [0.1], [0.1]] + [[5.0 + i / 8] for i in range(2)]
+    instance = Instance.from_arrays(tenths, [1.0], visible=[0], cost=[10.0, 10.0, 10.0, 1.0, 1.0])
+    found = densest_threshold(instance, Mechanism((1.0,), 0.0))
+    assert found.recount.density == Fraction(2, 5)
+    assert found.at_most == Fraction(3, 5)
 
 
 def test_a_tie_on_no_float_leaves_an_honest_gap():

@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -106,6 +107,11 @@ class Grid:
 
     def __iter__(self) -> Iterator[float]:
         return map(float, self.etas)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The values and the promise."""
+        etas = self.etas.tolist()
+        return {"etas": etas, "factor": self.factor, "additive": self.additive}
 
     def __repr__(self) -> str:
         promise = f"Gain ≥ {self.factor:.4g}·opt − {self.additive:.4g}"

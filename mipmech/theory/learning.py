@@ -7,8 +7,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
 
 import numpy as np
 
@@ -102,6 +102,10 @@ class HeldOut:
     size: int
     delta: float
     method: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """The figures."""
+        return asdict(self)
 
 
 def held_out_bound(

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +33,15 @@ class LinearRule:
     response: LinearResponse
     value: float
     baseline: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """The rule and what it does; an infinite value is None."""
+        return {
+            "weights": self.weights.tolist(),
+            "unbounded": np.flatnonzero(self.response.unbounded).tolist(),
+            "value": self.value if math.isfinite(self.value) else None,
+            "baseline": self.baseline,
+        }
 
     def __repr__(self) -> str:
         weights = np.array2string(self.weights, precision=4, threshold=8)

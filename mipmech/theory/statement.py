@@ -21,6 +21,11 @@ class Statement:
     def __bool__(self) -> bool:
         return self.larger >= self.smaller
 
+    def to_dict(self) -> dict[str, str | float | bool]:
+        """The statement and its verdict."""
+        sides = {"larger": float(self.larger), "smaller": float(self.smaller)}
+        return {"name": self.name, **sides, "holds": bool(self)}
+
     def __str__(self) -> str:
         relation = "≥" if self else "<"
         verdict = "holds" if self else "fails"
