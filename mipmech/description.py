@@ -49,7 +49,8 @@ class Description:
     def to_dict(self) -> dict[str, Any]:
         """The object printed by ``mipmech show --json``."""
         instance, geometry = self.instance, self.geometry
-        reach = 1 / instance.cost
+        counts = instance.weights > 0
+        reach, cost = instance.reach[counts], instance.cost[counts]
         direction = self.seen_direction
         return {
             "name": instance.name,
@@ -70,11 +71,11 @@ class Description:
                 "greatest": float(reach.max()),
             },
             "radius": geometry.radius * geometry.unit,
-            "gain_at_most": self.ceiling,
+            "ceiling": self.ceiling,
             "theorem1": {
                 "direction": None if direction is None else list(direction),
-                "nobody_moves_below_norm": float(instance.cost.min()),
-                "everybody_unbounded_from_norm": float(instance.cost.max()),
+                "nobody_moves_below_norm": float(cost.min()),
+                "everybody_unbounded_from_norm": float(cost.max()),
             },
             "theorem2": None if self.best is None else self.best.to_dict(),
             "theorem2_grid": None if self.grid is None else self.grid.to_dict(),

@@ -31,7 +31,7 @@ class Mechanism:
 
     weights : n numbers in the user's coordinates; any positive multiple is the same rule
     view_weights : on an instance with a general `view` B, numbers v (one per row of B) that give
-        the weights their exact meaning Bᵀv, of which ``weights`` is the rounding
+        the weights their exact meaning Bᵀv, of which ``weights`` is the rounding (to six digits)
 
     >>> Mechanism((0.0, 1.0), 0.5).accepts([[3.0, 0.5], [3.0, 0.4]]).tolist()
     [True, False]

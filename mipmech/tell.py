@@ -63,7 +63,7 @@ def _tell(console: Console, description: Description) -> None:
 
 def _facts(description: Description, width: int) -> Text:
     instance, geometry = description.instance, description.geometry
-    reach = 1 / instance.cost
+    reach = instance.reach[instance.weights > 0]
     low, high, median = reach.min(), reach.max(), np.median(reach)
     full = description.quality_norm
     facts = {
@@ -106,10 +106,10 @@ def _sees(instance: Instance) -> str:
 def _sum(terms: Iterable[tuple[str, float]]) -> str:
     """A linear combination in words, largest terms first."""
     parts = sorted(((n, float(v)) for n, v in terms if v), key=lambda part: -abs(part[1]))
+    if len(parts) == 1 and parts[0][1] == 1:
+        return parts[0][0]
     text = " ".join(f"{value:+.4g} {name}" for name, value in parts[:MOST_TERMS])
-    return text.lstrip("+").replace("1 ", "", text.startswith("+1 ")) + " + …" * (
-        len(parts) > MOST_TERMS
-    )
+    return text.lstrip("+") + " + …" * (len(parts) > MOST_TERMS)
 
 
 def _formula(description: Description) -> str:
@@ -124,7 +124,7 @@ def _formula(description: Description) -> str:
 
 
 def _tell_linear(console: Console, description: Description) -> None:
-    cost = description.instance.cost
+    cost = description.instance.cost[description.instance.weights > 0]
     low, high = cost.min(), cost.max()
     console.print(Text("\nTheorem 1: a reward linear in the score along P w_f", style="bold"))
     if low == high:

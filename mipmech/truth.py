@@ -142,9 +142,9 @@ class ExactDirection:
 
     def sides(self, threshold: float, agents: Numbers | None = None) -> Sides:
         """The `Side` of every agent (or of those listed), exactly."""
-        scores, limits, error, cost = self.scores, self.limits, self.error, self.instance.cost
+        scores, limits, error = self.scores, self.limits, self.error
         if agents is not None:
-            scores, limits, error, cost = (a[agents] for a in (scores, limits, error, cost))
+            scores, limits, error = scores[agents], limits[agents], error[agents]
         level = clamped(self.level(threshold))
         distance = level - scores
         doubt = error + 4 * EPSILON * (abs(level) + np.abs(distance))

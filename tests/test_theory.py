@@ -552,7 +552,7 @@ def test_results_can_be_written_as_json():
 def test_other_arguments_are_checked():
     for ask in (
         lambda: theory.tail_radius(3, 1.0, 1.0, 1.5),
-        lambda: theory.paper_tail_radius(1.0, 1.0, 0.0),
+        lambda: theory.tail_radius(3, 1.0, 1.0, 0.0),
         lambda: theory.uniform_deviation(0, 2, 1.0, 0.1),
         lambda: theory.pollard_sample_size(1e-200, 0.1, 1.0, 2, constant=1.0),
         lambda: theory.lipschitz_constant(-1.0, 1.0),

@@ -30,7 +30,6 @@ from mipmech.theory.projection import (
     ProjectionRule,
     best_threshold_factor,
     gain_ceiling,
-    paper_grid_rule,
     projection_rule,
 )
 from mipmech.theory.smoothing import (
@@ -38,7 +37,6 @@ from mipmech.theory.smoothing import (
     density_ratio,
     lemma3,
     lipschitz_constant,
-    paper_tail_radius,
     soft_density_change,
     tail_radius,
 )
@@ -62,8 +60,6 @@ __all__ = [
     "linear_rule",
     "lipschitz_constant",
     "paper_grid",
-    "paper_grid_rule",
-    "paper_tail_radius",
     "pollard_sample_size",
     "projection_rule",
     "proposition1",

@@ -37,7 +37,7 @@ from mipmech.instance import Instance
 from mipmech.mechanism import Mechanism, from_reduced
 from mipmech.threshold import best_of_levels, best_threshold
 from mipmech.tolerances import EPSILON, ROUNDING
-from mipmech.truth import ExactDirection, Recount, recount
+from mipmech.truth import ExactDirection, Recount
 
 Floats = NDArray[np.float64]
 
@@ -185,19 +185,3 @@ def gain_ceiling(instance: Instance) -> float:
     else:  # each reach is rounded by less than EPSILON of itself
         mean = exact_dot(weight, reach) / exact_sum(weight) * (1 + 2 * Fraction(EPSILON))
     return round_up(sqrt_bounds(seen_square(instance))[1] * mean)
-
-
-def paper_grid_rule(instance: Instance, radius: float) -> Recount | None:
-    """Theorem 2 as printed: b = i/(2c), i = 1 … ⌈2rc⌉ + 1. Positive thresholds only.
-
-    Kept to show the error (`docs/errata.md`): a population on the negative side gains nothing.
-    """
-    geometry = reduce(instance)
-    if geometry.p_norm == 0:
-        return None
-    along = from_reduced(geometry, geometry.p / geometry.p_norm, 0.0)
-    cost = float(instance.cost[0])
-    if (instance.cost != cost).any():
-        raise InputError("must be the same for all agents in Theorem 2 as printed", field="cost")
-    numbers = range(1, math.ceil(2 * radius * cost) + 2)
-    return max((recount(instance, along.at(i / (2 * cost))) for i in numbers), key=lambda r: r.gain)

@@ -84,18 +84,11 @@ def tail_radius(dimension: int, sigma: float, radius: float, epsilon: float) -> 
     """Lemma 7, corrected: P(‖x‖ ≥ H) ≤ ε for H = r + σ(√n + √(2 ln 1/ε)).
 
     ‖x − c‖ is a 1-Lipschitz function of the noise with mean at most σ√n, and Gaussian concentration
-    gives the rest. `paper_tail_radius` is the printed one.
+    gives the rest.
     """
     _positive(sigma=sigma)
     _probability(epsilon)
     return radius + sigma * (math.sqrt(dimension) + math.sqrt(2 * math.log(1 / epsilon)))
-
-
-def paper_tail_radius(sigma: float, radius: float, epsilon: float) -> float:
-    """Lemma 7 as printed: 2r + σ√(2 ln 1/ε), from a one-dimensional tail; false for n ≥ 3."""
-    _positive(sigma=sigma)
-    _probability(epsilon)
-    return 2 * radius + sigma * math.sqrt(2 * math.log(1 / epsilon))
 
 
 def density_ratio(
