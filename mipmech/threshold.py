@@ -92,10 +92,15 @@ def best_of_levels(
     hopeful = np.maximum(hopeful, at_least)
     # What the level is worth at least, were its agents as counted. Ranking by this keeps a level
     # of great size and little worth, known only roughly, from hiding the others.
-    sure = hopeful - 16 * EPSILON * (np.abs(levels) * mass + np.abs(hopeful))
+    rounding = 16 * EPSILON * (np.abs(levels) * mass + np.abs(hopeful))
+    sure = hopeful - rounding
     best: Recount | None = None
     for _ in range(min(LEVELS_TRIED, len(levels))):
         i = int(np.argmax(sure))
+        # Of levels that rounding cannot tell apart, the lowest: so that neither the order of the
+        # agents nor the machine decides.
+        tied = np.flatnonzero(sure >= sure[i] - 2 * rounding[i])
+        i = int(tied[np.argmin(levels[tied])])
         if best is not None and best.moved >= sure[i]:
             break
         here = start(i)

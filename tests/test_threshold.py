@@ -10,7 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mipmech import Instance, Mechanism, best_threshold, densest_threshold, recount
+from mipmech import (
+    Instance,
+    Mechanism,
+    best_threshold,
+    densest_threshold,
+    example1,
+    make_instance,
+    recount,
+)
 from mipmech.truth import ExactDirection
 from tests import referee
 from tests.samples import instances, mechanisms
@@ -152,6 +160,28 @@ def test_a_level_known_only_roughly_does_not_hide_the_others():
     every = [ExactDirection(instance, rule).right_end(i) for i in range(instance.size)]
     best = max(recount(instance, rule.at(b)).moved for b in every)
     assert found.moved >= best * (1 - Fraction(1, 10**9))
+
+
+def test_the_order_of_agents_does_not_matter():
+    """Example 1 is symmetric, so many thresholds are equally good: the same one must be chosen."""
+    rng = np.random.default_rng(4)
+    for instance in (example1(40), make_instance("ties", 40, 2, seed=1)):
+        weights = np.zeros(instance.width)
+        weights[list(instance.view.columns)] = 1.0
+        along = Mechanism(weights, 0.0)
+        chosen = best_threshold(instance, along)
+        for _ in range(5):
+            order = rng.permutation(instance.size)
+            shuffled = Instance.from_arrays(
+                instance.agents[order],
+                instance.quality,
+                view=instance.view.matrix,
+                cost=instance.cost[order],
+                weights=instance.weights[order],
+            )
+            again = best_threshold(shuffled, along)
+            assert again.mechanism.threshold == chosen.mechanism.threshold
+            assert again.gain == chosen.gain
 
 
 def test_a_tiny_share_with_an_enormous_reach_is_found():
