@@ -63,12 +63,12 @@ def _of_usual_length(mechanism: Mechanism) -> Mechanism:
     largest = max(map(abs, mechanism.weights))
     if 1 / LARGEST <= largest <= LARGEST:
         return mechanism
-    factor = 2.0 ** -math.frexp(largest)[1]
+    exponent = -math.frexp(largest)[1]
     v = mechanism.view_weights
     return Mechanism(
-        tuple(w * factor for w in mechanism.weights),
+        tuple(math.ldexp(w, exponent) for w in mechanism.weights),
         0.0,
-        None if v is None else tuple(w * factor for w in v),
+        None if v is None else tuple(math.ldexp(w, exponent) for w in v),
     )
 
 

@@ -193,7 +193,7 @@ def test_a_tiny_share_with_an_enormous_reach_is_found():
     assert float(found.gain) == pytest.approx(1e7 / 0.9)
 
 
-@pytest.mark.parametrize("size", [1e-300, 1e-250, 1e250, 1e300])
+@pytest.mark.parametrize("size", [5e-324, 1e-300, 1e-250, 1e250, 1e300])
 def test_rules_in_any_scale(size):
     instance = Instance.from_arrays([[1e90], [2e90]], [1.0], visible=[0], cost=1e-90)
     found = best_threshold(instance, Mechanism((size,), 0.0))

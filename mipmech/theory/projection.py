@@ -163,8 +163,8 @@ def _worth_trying(direction: ExactDirection, step: float, count: int) -> Floats:
     height = step * direction.norm
     ends = (direction.scores + direction.limits)[counts]
     near = np.floor((ends - lowest) / height)
-    numbers = np.unique(np.concatenate([near - 1, near, near + 1]))
-    return np.asarray(lowest + height * numbers[(numbers >= 1) & (numbers <= count)])
+    numbers = np.unique(np.clip(np.concatenate([near - 1, near, near + 1]), 1, count))
+    return np.asarray(lowest + height * numbers)
 
 
 def _counting(instance: Instance) -> tuple[Floats, Floats]:
