@@ -144,7 +144,7 @@ class Mechanism:
             )
         v = np.array(self.view_weights)
         checks.length(v, len(view.matrix), "view_weights", "one per row of the view")
-        exact = [exact_dot(column, v) for column in view.matrix.T]
+        exact = view.combine(v)
         off = sum((a - b) ** 2 for a, b in zip(given, exact, strict=True))
         if off > Fraction(OUT_OF_VIEW) ** 2 * sum(w * w for w in given):
             raise InputError(
@@ -164,12 +164,10 @@ class Mechanism:
         (0.5, 0.5, 0.0)
         """
         v = checks.array(view_weights, "view_weights", 1, LARGEST_IN_RULES)
-        matrix = instance.view.matrix
-        checks.length(v, len(matrix), "view_weights", "one per row of the view")
-        weights = np.array([float(exact_dot(column, v)) for column in matrix.T])
-        return cls.on(
-            instance, weights, threshold, None if instance.view.columns is not None else v
-        )
+        view = instance.view
+        checks.length(v, len(view.matrix), "view_weights", "one per row of the view")
+        weights = [clamped(w) for w in view.combine(v)]
+        return cls.on(instance, weights, threshold, v if view.columns is None else None)
 
     def scaled(self) -> tuple[Floats, Fraction]:
         """Weights and threshold over a power of two, exactly: the largest weight is about 1."""
@@ -179,7 +177,7 @@ class Mechanism:
 
 
 def _solve_view(instance: Instance, weights: Floats) -> Floats:
-    """V with Bᵀv nearest to the weights: the normal equations in rationals, rounded at the end."""
+    """The v whose Bᵀv is nearest to the weights: normal equations in rationals, then rounded."""
     rows = instance.view.matrix[list(instance.view.rows)]
     gram = [[exact_dot(a, b) for b in rows] for a in rows]
     v = np.zeros(len(instance.view.matrix))
@@ -210,7 +208,7 @@ def from_reduced(geometry: Geometry, u: ArrayLike, b: float) -> Mechanism:
     else:
         v = np.zeros(len(view.matrix))
         v[list(view.rows)] = np.linalg.solve(geometry.transfer.T, direction)
-        weights = np.array([float(exact_dot(column, v)) for column in view.matrix.T])
+        weights = np.array([float(w) for w in view.combine(v)])
         view_weights = _tuple(v)
     threshold = Fraction(float(b)) * Fraction(geometry.unit) + exact_dot(weights, geometry.centre)
     return Mechanism(_tuple(weights), clamped(threshold), view_weights)
@@ -246,7 +244,7 @@ def soft_density(geometry: Geometry, u: ArrayLike, b: float) -> float:
 
 
 def gain(geometry: Geometry, u: ArrayLike, b: float) -> float:
-    """Gain(u, b) = (u·p) SDen(u, b), in the user's units (Equation 2 of the paper)."""
+    """Gain(u, b) = (u·p) SDen(u, b), in the user's units (Equation 3 of the paper)."""
     eta = float(np.asarray(u, dtype=np.float64) @ geometry.p)
     return eta * soft_density(geometry, u, b)
 

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mipmech.errors import InputError, did_you_mean, shorten
+from mipmech.exact import exact_dot
 from mipmech.tolerances import DEPENDENT, PROJECTION_TOLERANCE
 
 Floats = NDArray[np.float64]
@@ -32,6 +33,10 @@ class View:
     matrix: Floats
     columns: tuple[int, ...] | None
     rows: tuple[int, ...]
+
+    def combine(self, v: Floats) -> list[Fraction]:
+        """Bᵀv in rationals: the weights on x of a rule with weights v on what is seen."""
+        return [exact_dot(column, v) for column in self.matrix.T]
 
     @property
     def rank(self) -> int:
