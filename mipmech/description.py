@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -92,18 +92,20 @@ def describe(instance: Instance, timer: Timer | None = None) -> Description:
     0.75
     """
 
-    def over() -> bool:
+    def late() -> bool:
         return timer is not None and timer.left == 0
 
     geometry = reduce(instance)
-    rules: list[ProjectionRule | None] = [None, None]
-    complete = True
-    kinds: tuple[Literal["all", "grid"], ...] = ("all", "grid")
-    for i, kind in enumerate(kinds):
-        if over():
-            complete = False
-        else:
-            rules[i] = projection_rule(instance, kind)
-    best, grid = rules
-    ceiling = gain_ceiling(instance)
-    return Description(instance, geometry, float(baseline(instance)), ceiling, best, grid, complete)
+    skipped = late()
+    best = None if skipped else projection_rule(instance)
+    skipped = skipped or late()
+    grid = None if skipped else projection_rule(instance, "grid")
+    return Description(
+        instance=instance,
+        geometry=geometry,
+        baseline=float(baseline(instance)),
+        ceiling=gain_ceiling(instance),
+        best=best,
+        grid=grid,
+        complete=not skipped,
+    )
