@@ -17,6 +17,8 @@ Grading is exact: the floats of an instance are read as the rationals that they 
 """
 
 from mipmech import theory
+from mipmech.algorithm1 import Guarantee, Solution, Step, solve
+from mipmech.budget import Budget, Event, Stop
 from mipmech.description import Description, describe
 from mipmech.errors import InputError
 from mipmech.families import FAMILIES, example1
@@ -36,7 +38,7 @@ from mipmech.mechanism import (
     soft_density,
     to_reduced,
 )
-from mipmech.oracles import Answer, Budget, Event, Stop, oracle, oracle_named
+from mipmech.oracles import Answer, oracle, oracle_named
 from mipmech.smoothed import Smoothed
 from mipmech.threshold import Densest, best_threshold, densest_threshold
 from mipmech.truth import Recount, Side, recount
@@ -51,6 +53,7 @@ __all__ = [
     "Description",
     "Event",
     "Geometry",
+    "Guarantee",
     "InputError",
     "Instance",
     "Known",
@@ -61,6 +64,8 @@ __all__ = [
     "Side",
     "Smoothed",
     "Smoothing",
+    "Solution",
+    "Step",
     "Stop",
     "best_response",
     "best_threshold",
@@ -78,6 +83,7 @@ __all__ = [
     "recount",
     "reduce",
     "soft_density",
+    "solve",
     "theory",
     "to_reduced",
 ]

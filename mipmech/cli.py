@@ -19,12 +19,17 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from mipmech import __version__, families
+from mipmech import __version__, algorithm1, families
+from mipmech.budget import Budget, Event, Timer
 from mipmech.description import describe
 from mipmech.errors import InputError
 from mipmech.files import reason
+from mipmech.geometry import Geometry, reduce
 from mipmech.instance import Instance
-from mipmech.oracles import Budget, Timer
+from mipmech.oracles import REGISTRY, Oracle, eta_of, oracle_named
+from mipmech.theory.projection import gain_ceiling
+from mipmech.tolerances import CLOSED
+from mipmech.truth import Recount
 
 app = typer.Typer(
     name="mipmech",
@@ -107,6 +112,24 @@ def _progress(what: str, quiet: bool) -> Iterator[None]:
         yield
 
 
+@contextmanager
+def _live(what: str, quiet: bool) -> Iterator[Callable[[Event], None] | None]:
+    """A line on stderr that follows the events of a search, if somebody is looking."""
+    if quiet or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console  # noqa: PLC0415  (slow to import)
+
+    with Console(stderr=True).status(f"{what} …") as line:
+
+        def watch(event: Event) -> None:
+            upper = "?" if event.upper is None else f"{event.upper:.4g}"
+            work = f"{event.work:,} done" if event.work else "starting"
+            line.update(f"{what}: at least {event.lower:.4g}, at most {upper}; {work}")
+
+        yield watch
+
+
 def _print_json(value: dict[str, Any]) -> None:
     print(json.dumps(value, allow_nan=False))
 
@@ -166,6 +189,180 @@ def show(
 
             tell(description, plot, no_picture)
         return 0 if description.complete else 1
+
+    return work
+
+
+Plot = Annotated[Path | None, typer.Option("--plot", help="Save a picture (png, pdf, svg).")]
+OracleName = Annotated[str, typer.Option("--oracle", help=f"One of: {', '.join(REGISTRY)}.")]
+NormName = Annotated[
+    Literal["cones", "secant", "box", "exact"] | None,
+    typer.Option("--norm", help="How the MILP oracles approximate ‖u‖ = 1."),
+]
+Segments = Annotated[
+    int | None, typer.Option("--segments", help="Segments of --norm secant, per coordinate.")
+]
+SolverName = Annotated[
+    str | None,
+    typer.Option("--solver", help="highs, or another that Pyomo knows: scip, gurobi, cbc, …"),
+]
+Threads = Annotated[int, typer.Option("--threads", help="Threads for the solver.")]
+
+
+def _oracle(name: str, **options: Any) -> Oracle:
+    """The oracle of this name with the options that were given."""
+    return oracle_named(name, **{k: v for k, v in options.items() if v is not None})
+
+
+@app.command()
+def oracle(
+    instance: Annotated[Path, typer.Argument(help="An instance file.")],
+    eta: Annotated[float | None, typer.Option("--eta", help="η = u·P w_f, absolute.")] = None,
+    eta_fraction: Annotated[
+        float | None, typer.Option("--eta-fraction", help="η as a fraction of ‖P w_f‖.")
+    ] = None,
+    name: OracleName = "milp",
+    norm: NormName = None,
+    segments: Segments = None,
+    solver: SolverName = None,
+    gap: Annotated[
+        float, typer.Option("--gap", help="A relative gap up to this counts as optimal.")
+    ] = CLOSED,
+    write_model: Annotated[
+        Path | None,
+        typer.Option("--write-model", help="Write the model (.mps, .lp) and do not solve it."),
+    ] = None,
+    plot: Plot = None,
+    threads: Threads = 1,
+    as_json: Json = False,
+    seconds: Seconds = None,
+    quiet: Quiet = False,
+) -> Work:
+    """Ask an oracle once: the densest mechanism with u·p = η, with a bound."""
+
+    def work() -> int:
+        timer = _timer(seconds)
+        asked = _oracle(name, norm=norm, segments=segments, solver=solver)
+        if not gap >= 0:
+            raise InputError(f"is {gap}; give 0 or more", field="gap")
+        with _progress(f"reading {instance}", quiet or as_json):
+            geometry = reduce(Instance.load(instance))
+        value = eta_of(geometry, eta, eta_fraction)
+        if write_model is not None:
+            return _write_model(asked, geometry, value, write_model, as_json)
+        with _live(name, quiet or as_json) as watch:
+            answer = asked(geometry, value, Budget(timer.left, threads, watch=watch))
+        no_picture = _draw_rule(answer.recount, plot)
+        status = answer.status_at(gap)
+        if as_json:
+            picture = None if no_picture or plot is None else str(plot)
+            _print_json({**answer.to_dict(), "status": status, "plot": picture})
+        else:
+            from mipmech.tell import tell_answer  # noqa: PLC0415  (rich is slow to import)
+
+            tell_answer(answer, geometry, status, plot, no_picture)
+        return 1 if status == "gap" else 0
+
+    return work
+
+
+def _write_model(asked: Oracle, geometry: Geometry, eta: float, path: Path, as_json: bool) -> int:
+    from mipmech.oracles.milp import Milp, model_at  # noqa: PLC0415  (slow to import)
+    from mipmech.solver import write_model  # noqa: PLC0415
+
+    if not isinstance(asked, Milp):
+        raise InputError("only the MILP oracles have a model; choose milp", field="oracle")
+    model = model_at(asked, geometry, eta)
+    write_model(model, path)
+    variables, rows = model.nvariables(), model.nconstraints()
+    if as_json:
+        _print_json({"file": str(path), "variables": variables, "rows": rows})
+    else:
+        print(f"wrote {path}: {variables} variables, {rows} rows")
+    return 0
+
+
+def _draw_rule(found: Recount | None, plot: Path | None) -> str | None:
+    """Draw a rule; why not, if there is nothing to draw."""
+    if plot is None:
+        return None
+    if found is None:
+        return "there is no rule to draw"
+    from mipmech.plot import save_picture  # noqa: PLC0415  (matplotlib is slow to import)
+
+    save_picture(found, plot)
+    return None
+
+
+@app.command()
+def solve(
+    instance: Annotated[Path, typer.Argument(help="An instance file.")],
+    epsilon: Annotated[
+        float | None,
+        typer.Option("--epsilon", help="Additive loss in units of gain [5 % of the ceiling]."),
+    ] = None,
+    name: OracleName = "milp",
+    grid: Annotated[
+        Literal["angular", "paper"], typer.Option("--grid", help="Which values of η to ask for.")
+    ] = "angular",
+    sigma: Annotated[
+        float | None, typer.Option("--sigma", help="For --grid paper; else the instance's.")
+    ] = None,
+    radius: Annotated[
+        float | None, typer.Option("--radius", help="For --grid paper; else the instance's.")
+    ] = None,
+    thresholds: Annotated[
+        Literal["two", "best"],
+        typer.Option("--thresholds", help="The paper's two candidates, or the best of all."),
+    ] = "two",
+    skip: Annotated[
+        Literal["no", "cones", "milp"],
+        typer.Option("--skip", help="Prove blocks of η useless, and skip them."),
+    ] = "no",
+    norm: NormName = None,
+    segments: Segments = None,
+    solver: SolverName = None,
+    plot: Plot = None,
+    threads: Threads = 1,
+    as_json: Json = False,
+    seconds: Seconds = None,
+    quiet: Quiet = False,
+) -> Work:
+    """Algorithm 1: ask an oracle at many η, and keep the rule of greatest gain."""
+
+    def work() -> int:
+        timer = _timer(seconds)
+        asked = _oracle(name, norm=norm, segments=segments, solver=solver)
+        with _progress(f"reading {instance}", quiet or as_json):
+            sample = Instance.load(instance)
+        loss = gain_ceiling(sample) / 20 or 1.0 if epsilon is None else epsilon
+        with _live(name, quiet or as_json) as watch:
+            found = algorithm1.solve(
+                sample,
+                epsilon=loss,
+                oracle=asked,
+                grid=grid,
+                sigma=sigma,
+                radius=radius,
+                thresholds=thresholds,
+                skip=skip,
+                budget=Budget(timer.left, threads, watch=watch),
+            )
+        no_picture = None
+        if plot is not None and found.recount is None:
+            no_picture = "there is no rule to draw"
+        elif plot is not None:
+            from mipmech.plot_solution import save_solution  # noqa: PLC0415  (matplotlib is slow)
+
+            save_solution(found, plot, loss)
+        if as_json:
+            picture = None if no_picture or plot is None else str(plot)
+            _print_json({**found.to_dict(), "epsilon": loss, "plot": picture})
+        else:
+            from mipmech.tell import tell_solution  # noqa: PLC0415  (rich is slow to import)
+
+            tell_solution(found, loss, plot, no_picture)
+        return 0 if found.complete else 1
 
     return work
 

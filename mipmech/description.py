@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from mipmech.budget import Timer
 from mipmech.geometry import Geometry, reduce
 from mipmech.instance import Instance
 from mipmech.mechanism import from_reduced
-from mipmech.oracles import Timer
 from mipmech.theory.projection import ProjectionRule, gain_ceiling, projection_rule
 from mipmech.truth import baseline
 

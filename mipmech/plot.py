@@ -7,6 +7,7 @@ Colours are Okabe and Ito's, which colour-blind readers can tell apart; shape sa
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,7 @@ from mipmech.truth import Recount, Side
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure, SubFigure
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -45,8 +46,18 @@ MIXED = 30.0
 
 def picture(found: Recount, title: str | None = None) -> Figure:
     """A matplotlib figure of a mechanism on its instance; a notebook shows it as it is."""
+    from matplotlib.figure import Figure  # noqa: PLC0415  (slow to import)
+
+    with styled():
+        figure = Figure(figsize=(6.4, 4.8), dpi=160, layout="constrained")
+        draw_rule(figure, found)
+        put_heading(figure, title or found.instance.name)
+    return figure
+
+
+def styled() -> AbstractContextManager[None]:
+    """The look of all pictures."""
     import matplotlib as mpl  # noqa: PLC0415  (slow to import)
-    from matplotlib.figure import Figure  # noqa: PLC0415
 
     style: Any = {
         "font.size": 9,
@@ -56,25 +67,34 @@ def picture(found: Recount, title: str | None = None) -> Figure:
         "svg.hashsalt": "mipmech",
         "text.parse_math": False,  # a feature called "$x" is a name, not mathematics
     }
-    with mpl.rc_context(style):
-        figure = Figure(figsize=(6.4, 4.8), dpi=160, layout="constrained")
-        geometry = reduce(found.instance)
-        if geometry.rank == 2:
-            axes = _draw_plane(figure, geometry, found)
-        else:
-            axes = _draw_scores(figure, found)
-        axes.set_title(_summary(found), fontsize=9)
-        heading = _short(title or found.instance.name, 60)
-        figure.suptitle(heading, x=0.02, ha="left", fontsize=11, fontweight="bold")
-        _legend(figure)
-    return figure
+    return mpl.rc_context(style)
+
+
+def put_heading(figure: Figure, text: str) -> None:
+    """The name of the instance above everything."""
+    figure.suptitle(_short(text, 60), x=0.02, ha="left", fontsize=11, fontweight="bold")
+
+
+def draw_rule(figure: Figure | SubFigure, found: Recount) -> None:
+    """The agents, the margin, and who moves where."""
+    geometry = reduce(found.instance)
+    if geometry.rank == 2:
+        axes = _draw_plane(figure, geometry, found)
+    else:
+        axes = _draw_scores(figure, found)
+    axes.set_title(_summary(found), fontsize=9)
+    _legend(figure)
 
 
 def save_picture(found: Recount, path: str | Path, title: str | None = None) -> None:
     """Draw a mechanism on its instance and save the picture (png, pdf, svg, …)."""
+    save(picture(found, title), path)
+
+
+def save(figure: Figure, path: str | Path) -> None:
+    """Save a figure under this name; the ending says how."""
     if not Path(path).suffix:
         raise InputError("has no ending; give one such as .png", file=path, field="plot")
-    figure = picture(found, title)
     try:
         figure.savefig(path)
     except OSError as error:
@@ -131,7 +151,7 @@ def _note_missing(axes: Axes, points: Floats, counts: Flags) -> None:
     )  # fmt: skip
 
 
-def _draw_plane(figure: Figure, geometry: Geometry, found: Recount) -> Axes:
+def _draw_plane(figure: Figure | SubFigure, geometry: Geometry, found: Recount) -> Axes:
     instance = found.instance
     axes = figure.add_subplot()
     columns = instance.view.columns
@@ -174,7 +194,7 @@ def _draw_plane(figure: Figure, geometry: Geometry, found: Recount) -> Axes:
     return axes
 
 
-def _draw_scores(figure: Figure, found: Recount) -> Axes:
+def _draw_scores(figure: Figure | SubFigure, found: Recount) -> Axes:
     instance = found.instance
     above: Axes
     above, axes = figure.subplots(2, 1, sharex=True, height_ratios=[1, 3.2])
@@ -287,7 +307,7 @@ def _reaches(instance: Instance) -> list[float]:
     return sorted({float(reach.min()), float(reach.max())})
 
 
-def _legend(figure: Figure) -> None:
+def _legend(figure: Figure | SubFigure) -> None:
     from matplotlib.collections import PathCollection  # noqa: PLC0415  (slow to import)
 
     handles, labels = figure.axes[-1].get_legend_handles_labels()

@@ -1,10 +1,11 @@
-"""A description in words and tables, for people at a terminal."""
+"""Descriptions, answers and solutions in words and tables, for people at a terminal."""
 
 from __future__ import annotations
 
 import sys
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -13,9 +14,14 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from mipmech.algorithm1 import Solution
 from mipmech.description import Description
+from mipmech.exact import round_up
+from mipmech.geometry import Geometry
 from mipmech.instance import Instance
+from mipmech.oracles import Answer
 from mipmech.theory.projection import ProjectionRule
+from mipmech.truth import Recount
 
 # More terms or agents than this are cut short with an ellipsis.
 MOST_TERMS = 6
@@ -24,15 +30,9 @@ MOST_AGENTS = 12
 
 def tell(description: Description, plot: Path | None = None, no_picture: str | None = None) -> None:
     """Print a description on stdout."""
-    console = Console(highlight=False)
-    # In one piece, so that a reader that leaves early is met where the command line expects it.
-    with console.capture() as text:
+    with _in_one_piece() as console:
         _tell(console, description)
-        if no_picture is not None:
-            console.print(Text(f"No picture: {no_picture}."))
-        elif plot is not None:
-            console.print(Text(f"Picture of the best threshold along P w_f: {plot}"))
-    sys.stdout.write(text.get())
+        _tell_picture(console, "the best threshold along P w_f", plot, no_picture)
 
 
 def _tell(console: Console, description: Description) -> None:
@@ -174,31 +174,144 @@ def _tell_threshold(console: Console, description: Description, best: Projection
         console.print(
             f"Against the best gain known, the best of all thresholds has {share:.1%} of it."
         )
-    found = best.recount
-    movers = found.covered[instance.weights[found.covered] > 0]
+    console.print("The best of all thresholds:")
+    _tell_rule(console, best.recount)
+
+
+def _tell_rule(console: Console, found: Recount) -> None:
+    """A rule in words: what it asks, who moves, and how."""
+    movers = found.covered[found.instance.weights[found.covered] > 0]
     shown = ", ".join(str(i) for i in movers[:MOST_AGENTS])
     more = f" and {len(movers) - MOST_AGENTS} more" if len(movers) > MOST_AGENTS else ""
-    console.print("The best of all thresholds:")
     entries = {
-        "rule": f"accept if {_rule(best)}",
-        "who moves": f"agent{'s' * (len(movers) != 1)} {shown}{more}",
-        "how": _changes(best),
+        "rule": f"accept if {_rule(found)}",
+        "who moves": f"agent{'s' * (len(movers) != 1)} {shown}{more}" if len(movers) else "nobody",
     }
+    if len(movers):
+        entries["how"] = _changes(found)
+    _tell_entries(console, entries)
+
+
+def _tell_entries(console: Console, entries: dict[str, str]) -> None:
     for key, value in entries.items():
         console.print(Text(_entry(key, value, console.width)))
 
 
-def _rule(best: ProjectionRule) -> str:
-    names = best.recount.instance.feature_names
-    score = _sum(zip(names, best.mechanism.weights, strict=True))
-    return f"{score} ≥ {best.mechanism.threshold:.5g}"
+def _rule(found: Recount) -> str:
+    mechanism = found.mechanism
+    score = _sum(zip(found.instance.feature_names, mechanism.weights, strict=True))
+    return f"{score} ≥ {mechanism.threshold:.5g}"
 
 
-def _changes(best: ProjectionRule) -> str:
+def _changes(found: Recount) -> str:
     """What the movers do on average, feature by feature."""
-    mean = best.recount.soft_density / float(best.recount.density)
-    names = best.recount.instance.feature_names
-    terms = [(n, mean * w) for n, w in zip(names, best.mechanism.weights, strict=True) if w]
+    mean = found.soft_density / float(found.density)
+    names = found.instance.feature_names
+    terms = [(n, mean * w) for n, w in zip(names, found.mechanism.weights, strict=True) if w]
     terms.sort(key=lambda term: -abs(term[1]))
     parts = [f"{name} {change:+.3g}" for name, change in terms[:MOST_TERMS]]
     return "on average " + ", ".join(parts) + ", …" * (len(terms) > MOST_TERMS)
+
+
+# ------------------------------------------------------------------ results
+
+
+@contextmanager
+def _in_one_piece() -> Iterator[Console]:
+    """A console whose text goes out at once: a reader that leaves early is met where expected."""
+    console = Console(highlight=False)
+    with console.capture() as text:
+        yield console
+    sys.stdout.write(text.get())
+
+
+def tell_answer(
+    answer: Answer,
+    geometry: Geometry,
+    status: str,
+    plot: Path | None = None,
+    no_picture: str | None = None,
+) -> None:
+    """Print an oracle's answer on stdout."""
+    with _in_one_piece() as console:
+        console.print(Text(geometry.instance.name, style="bold"))
+        share = f", {answer.eta / geometry.p_norm:.4g} of ‖P w_f‖" if geometry.p_norm else ""
+        what = "soft density" if answer.soft else "density"
+        entries = {"asked": f"greatest {what} at η = {answer.eta:.6g}{share}"}
+        if status == "infeasible":
+            entries["answer"] = "infeasible: no visible direction has this η"
+        elif answer.recount is None:
+            entries["answer"] = f"none: {answer.stop.value}"
+        else:
+            entries["answer"] = _bounds(answer, status)
+            entries["gain"] = f"{float(answer.recount.gain):.6g} with this threshold"
+        entries["work"] = f"{_name(answer.oracle)}, {answer.seconds:.2f} s; {answer.stop.value}"
+        _tell_entries(console, entries)
+        if answer.recount is not None:
+            _tell_rule(console, answer.recount)
+        _tell_picture(console, "the rule", plot, no_picture)
+
+
+def _name(record: str) -> str:
+    """The name of an oracle, from its record."""
+    return record.partition("(")[0]
+
+
+def _bounds(answer: Answer, status: str) -> str:
+    lower = f"{float(answer.value):.6g}"
+    if answer.at_most is None:
+        return f"{status}: {lower}, with no bound promised"
+    upper = f"{round_up(answer.at_most):.6g}"
+    how = f"{answer.level}: on the solver's word" if answer.level == "attested" else answer.level
+    if status == "optimal":
+        return f"optimal: {lower} ({how})"
+    return f"gap of {answer.gap:.2%}: between {lower} and {upper} ({how})"
+
+
+def tell_solution(
+    found: Solution,
+    epsilon: float,
+    plot: Path | None = None,
+    no_picture: str | None = None,
+) -> None:
+    """Print what Algorithm 1 found on stdout."""
+    with _in_one_piece() as console:
+        instance = found.instance
+        console.print(Text(instance.name, style="bold"))
+        calls = f"{len(found.steps)} oracle calls of {len(found.grid)}"
+        calls += f", {found.skipped} skipped by proof" if found.skipped else ""
+        inexact = sum(s.answer.at_most is not None and not s.answer.closed for s in found.steps)
+        calls += f", {inexact} not exact" if inexact else ""
+        entries = {
+            "algorithm": f"1 with oracle {_name(found.oracle)}, {found.grid_name} grid for"
+            f" ε = {epsilon:.4g}",
+            "calls": f"{calls}; {found.seconds:.2f} s; {found.stop.value}",
+        }
+        if found.recount is None:
+            entries["gain"] = "0: no rule was found"
+        else:
+            rule = found.recount
+            entries["gain"] = (
+                f"{float(found.gain):.6g}: mean quality rises from {float(rule.baseline):.6g} to"
+                f" {float(rule.value):.6g}; {float(rule.density):.1%} move"
+            )
+            entries["η"] = f"{found.eta:.6g}"
+        bound = found.bound
+        entries["proved"] = (
+            f"gain ≥ {bound.factor:.4g}·opt − {bound.additive:.4g}, and no rule gains more than"
+            f" {bound.upper:.6g} (attested, over all rules)"
+        )
+        if instance.known is not None and instance.known.lower > 0:
+            share = float(found.gain) / instance.known.upper
+            entries["known"] = f"best gain {instance.known.upper:.6g}; this is {share:.1%} of it"
+        _tell_entries(console, entries)
+        if found.recount is not None:
+            _tell_rule(console, found.recount)
+        _tell_picture(console, "the run and the rule", plot, no_picture)
+
+
+def _tell_picture(console: Console, what: str, plot: Path | None, no_picture: str | None) -> None:
+    if no_picture is not None:
+        console.print(Text(f"No picture: {no_picture}."))
+    elif plot is not None:
+        console.print(Text(f"Picture of {what}: {plot}"))

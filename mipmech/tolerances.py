@@ -42,6 +42,12 @@ TIE = 1e-12
 
 # The problem:
 
+# Density bounds this near to each other (relatively) count as met: a solver's cutoff cannot tell
+# sums of weights apart that differ by less. Densities of equal weights differ by far more.
+CLOSED = 1e-6
+# Soft density is no matter of counting; its oracle is content with this gap.
+SOFT_CLOSED = 2e-5
+
 # An answer at η is an answer for |u·p/‖u‖ − η| ≤ BAND·‖p‖, since u·p = η has in general no solution
 # in floats: far above rounding, far below any use.
 BAND = 1e-12

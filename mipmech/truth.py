@@ -256,6 +256,12 @@ class Recount:
         """SDen in the user's units; the only figure with a root in it, hence a float."""
         return float(self.moved / sqrt_bounds(self.line.square)[0])
 
+    @cached_property
+    def soft_density_below(self) -> Fraction:
+        """SDen in the user's units, from below by less than 2^-200 of itself."""
+        low, high = sqrt_bounds(self.line.square)
+        return self.moved / (high if self.moved > 0 else low)
+
     def eta_within(self, eta: float, tolerance: float) -> bool:
         """Whether |w·w_f/‖w‖ − η| ≤ tolerance, exactly up to 2^-200."""
         low, high = sqrt_bounds(self.line.square)

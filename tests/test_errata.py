@@ -59,7 +59,7 @@ def test_e3_lemma4_quarter_is_for_equal_costs():
 
 def test_e4_theorem3_counts_too_few_calls():
     """Halving σ multiplies the grid of Algorithm 1 by 16, not by 4 as r²/σ² would have it."""
-    sizes = [len(theory.paper_grid(1.0, 0.5, sigma, 1.0)) for sigma in (0.2, 0.1, 0.05)]
+    sizes = [len(theory.paper_etas(1.0, 0.5, sigma, 1.0)) for sigma in (0.2, 0.1, 0.05)]
     assert sizes[1] / sizes[0] == pytest.approx(16, rel=0.01)
     assert sizes[2] / sizes[1] == pytest.approx(16, rel=0.01)
     assert sizes[2] > 100 * (1 / 0.5**4 + 1 / (0.5 * 0.05) ** 2)

@@ -12,10 +12,9 @@ from tests.conftest import ROOT
 
 # Each module may import only what stands before it.
 LAYERS = [
-    "tolerances", "errors", "exact", "checks", "files", "tables", "visibility", "instance",
-    "geometry", "mechanism", "truth", "threshold", "smoothed", "families", "theory", "oracles",
-    "description",
-    "plot", "tell", "cli",
+    "tolerances", "errors", "exact", "budget", "checks", "files", "tables", "visibility",
+    "instance", "geometry", "mechanism", "truth", "threshold", "smoothed", "families", "theory",
+    "solver", "oracles", "algorithm1", "description", "plot", "plot_solution", "tell", "cli",
 ]  # fmt: skip
 
 

@@ -348,8 +348,8 @@ def test_grid_sizes():
     geometry = reduce(Instance.from_arrays(square, [0.0, 1.0], visible=[0, 1], cost=1.0))
     assert geometry.radius * geometry.unit == geometry.p_norm == 1
     assert len(theory.angular_grid(geometry, 0.1)) == math.ceil(math.pi / 0.4) == 8
-    assert len(theory.paper_grid(1.0, 0.1, 1.0, 1.0)) == 10_001
-    etas = theory.paper_grid(0.7, 0.5, 0.3, 1.0)
+    assert len(theory.paper_etas(1.0, 0.1, 1.0, 1.0)) == 10_001
+    etas = theory.paper_etas(0.7, 0.5, 0.3, 1.0)
     assert etas[0] == 0
     assert etas[-1] == 0.7
     assert (np.diff(etas) > 0).all()
@@ -366,16 +366,16 @@ def test_grids_of_the_odd_cases():
     with pytest.raises(InputError):
         theory.angular_grid(one, 0.0)
     with pytest.raises(InputError, match="choose a larger one"):
-        theory.paper_grid(1.0, 1e-3, 1.0, 1.0)
+        theory.paper_etas(1.0, 1e-3, 1.0, 1.0)
     wide = reduce(Instance.from_arrays(np.eye(2) * 1e90, [1.0, 1.0], visible=[0, 1], cost=1.0))
     for ask in (
         lambda: theory.angular_grid(wide, 1e-3),
-        lambda: theory.paper_grid(1.0, 1e-90, 1.0, 1.0),
+        lambda: theory.paper_etas(1.0, 1e-90, 1.0, 1.0),
     ):
         with pytest.raises(InputError, match="choose a larger one"):
             ask()
-    assert theory.paper_grid(1.0, 0.5, 1e100, 1.0).shape == (17,)
-    assert theory.paper_grid(1.0, 7.0, 1.0, 1.0).tolist() == [0.0, 1.0]
+    assert theory.paper_etas(1.0, 0.5, 1e100, 1.0).shape == (17,)
+    assert theory.paper_etas(1.0, 7.0, 1.0, 1.0).tolist() == [0.0, 1.0]
 
 
 # ------------------------------------------------------------- smoothing

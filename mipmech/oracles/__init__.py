@@ -22,94 +22,21 @@ from __future__ import annotations
 
 import importlib
 import math
-import time
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from enum import Enum
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Literal, Protocol, cast
 
+from mipmech.budget import Budget, Stop, Timer
 from mipmech.errors import InputError
 from mipmech.exact import round_down, round_up
 from mipmech.geometry import Geometry, reduce
 from mipmech.instance import Instance
 from mipmech.mechanism import Mechanism
+from mipmech.tolerances import CLOSED, SOFT_CLOSED
 from mipmech.truth import Recount, recount
 
 Level = Literal["proved", "attested"]
-
-
-class Stop(Enum):
-    """Why an oracle stopped; what it has is another matter and stands in the answer."""
-
-    CLOSED = "the bounds meet"
-    FINISHED = "did all it set out to do"
-    INFEASIBLE = "no direction has this η"
-    NO_ANSWER = "this oracle knows no direction with this η"
-    TIME = "time limit"
-    FAILED = "the solver failed"
-    NODES = "node limit"
-    INTERRUPTED = "interrupted"
-
-
-@dataclass(frozen=True)
-class Event:
-    """A moment of progress: the best density found, the bound (if any), and the work so far."""
-
-    seconds: float
-    lower: float
-    upper: float | None
-    work: int
-
-
-@dataclass(frozen=True)
-class Budget:
-    """How much an oracle may spend; ``watch`` receives its events."""
-
-    seconds: float = math.inf
-    threads: int = 1
-    nodes: int | None = None
-    watch: Callable[[Event], None] | None = field(default=None, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        if not self.seconds >= 0:
-            raise InputError(f"is {self.seconds}; give 0 or more", field="seconds")
-        if self.threads < 1:
-            raise InputError(f"is {self.threads}; give 1 or more", field="threads")
-        if self.nodes is not None and self.nodes < 0:
-            raise InputError(f"is {self.nodes}; give 0 or more", field="nodes")
-
-    def start(self) -> Timer:
-        """Start the clock."""
-        return Timer(self)
-
-    def rest(self, timer: Timer) -> Budget:
-        """What is left of it, for a part of the work."""
-        return replace(self, seconds=timer.left)
-
-
-class Timer:
-    """The clock of one call."""
-
-    def __init__(self, budget: Budget) -> None:
-        self.budget = budget
-        self.began = time.monotonic()
-
-    @property
-    def seconds(self) -> float:
-        """Time since the start."""
-        return time.monotonic() - self.began
-
-    @property
-    def left(self) -> float:
-        """Time until the limit, never negative."""
-        return max(0.0, self.budget.seconds - self.seconds)
-
-    def tell(self, lower: Fraction | float, upper: Fraction | float | None, work: int) -> None:
-        """Report progress to whoever watches."""
-        if self.budget.watch is not None:
-            above = None if upper is None else round_up(Fraction(upper))
-            self.budget.watch(Event(self.seconds, round_down(Fraction(lower)), above, work))
+Status = Literal["optimal", "gap", "feasible", "infeasible"]
 
 
 @dataclass(frozen=True, repr=False)
@@ -117,9 +44,11 @@ class Answer:
     """What an oracle found at η, graded.
 
     recount : the exact outcome of the mechanism found; None if there is none
-    at_most : no mechanism in the band has a greater density; None if the oracle promises nothing
+    at_most : no mechanism in the band has a greater density (soft density, if ``soft``); None if
+        the oracle promises nothing
     level : on whose word ``at_most`` stands; None without one
     oracle : the record of the oracle that answered
+    soft : whether soft density was asked for
     """
 
     eta: float
@@ -129,11 +58,13 @@ class Answer:
     stop: Stop
     seconds: float
     oracle: str
+    soft: bool = False
 
     def __repr__(self) -> str:
         upper = "none" if self.at_most is None else f"{float(self.at_most):.6g}"
+        what = "soft density" if self.soft else "density"
         return (
-            f"Answer({self.status} at η = {self.eta:.6g}: density {float(self.density):.6g},"
+            f"Answer({self.status} at η = {self.eta:.6g}: {what} {float(self.value):.6g},"
             f" bound {upper}; {self.stop.value})"
         )
 
@@ -148,28 +79,49 @@ class Answer:
         return Fraction(0) if self.recount is None else self.recount.density
 
     @property
+    def value(self) -> Fraction:
+        """What was asked for: density, or soft density from below; 0 without a mechanism."""
+        if not self.soft or self.recount is None:
+            return self.density
+        return self.recount.soft_density_below
+
+    @property
     def gap(self) -> float:
         """(upper − lower)/upper, rounded up; 0 if upper is 0, 1 without a bound."""
         if self.at_most is None:
             return 1.0
-        return round_up(1 - self.density / self.at_most) if self.at_most else 0.0
+        return round_up(1 - self.value / self.at_most) if self.at_most else 0.0
 
     @property
-    def status(self) -> Literal["optimal", "gap", "feasible", "infeasible"]:
-        """What the answer amounts to; "gap" also if nothing was found and nothing proved."""
+    def closed(self) -> bool:
+        """Whether the bounds meet, to within what a solver can tell apart (`tolerances.CLOSED`)."""
+        return self.at_most is not None and self.gap <= (SOFT_CLOSED if self.soft else CLOSED)
+
+    @property
+    def status(self) -> Status:
+        """What the answer amounts to."""
+        return self.status_at(0.0)
+
+    def status_at(self, gap: float) -> Status:
+        """The same if a relative gap up to this counts as optimal.
+
+        "gap" also if nothing was found and nothing proved.
+        """
         if self.stop is Stop.INFEASIBLE:
             return "infeasible"
         if self.at_most is None:
             return "gap" if self.recount is None else "feasible"
-        return "optimal" if self.density == self.at_most else "gap"
+        return "optimal" if self.closed or self.gap <= gap else "gap"
 
     def to_dict(self) -> dict[str, Any]:
         """The object printed under ``--json``; bounds are rounded outward."""
         found = self.recount
         upper = None if self.at_most is None else round_up(self.at_most)
+        wanted = {"lower": round_down(self.value), "upper": upper}
         return {
             "status": self.status,
-            "density": {"lower": round_down(self.density), "upper": upper},
+            **({"soft_density": wanted} if self.soft else {}),
+            "density": {"lower": round_down(self.density), "upper": None if self.soft else upper},
             "level": self.level,
             "covered": [] if found is None else found.covered.tolist(),
             "mechanism": None if found is None else found.mechanism.to_dict(),
@@ -214,26 +166,27 @@ def grade(
     timer: Timer,
     at_most: Fraction | None = None,
     level: Level | None = None,
+    soft: bool = False,
 ) -> Answer:
     """Recount a proposal and make it an answer; an oracle that broke its promise is told so."""
     record = repr(oracle)
     if mechanism is None:
-        return Answer(eta, None, at_most, level, stop, timer.seconds, record)
+        return Answer(eta, None, at_most, level, stop, timer.seconds, record, soft)
     found = recount(geometry.instance, mechanism)
     if not found.eta_within(eta, geometry.band * geometry.p_norm):
         raise OracleFault(f"asked for η = {eta!r}, got a mechanism with η = {found.eta!r}")
-    if at_most is not None and found.density > at_most:
+    answer = Answer(eta, found, at_most, level, stop, timer.seconds, record, soft)
+    if at_most is not None and answer.value > at_most:
         raise OracleFault(
-            f"found density {float(found.density)!r} above its own bound {float(at_most)!r}"
+            f"found {float(answer.value)!r}, which is above its own bound {float(at_most)!r}"
         )
-    if found.density == at_most:
-        stop = Stop.CLOSED
-    return Answer(eta, found, at_most, level, stop, timer.seconds, record)
+    return replace(answer, stop=Stop.CLOSED) if answer.closed else answer
 
 
-def answer_infeasible(oracle: Oracle, eta: float, timer: Timer) -> Answer:
+def answer_infeasible(oracle: Oracle, eta: float, timer: Timer, soft: bool = False) -> Answer:
     """The answer where no direction has this η."""
-    return Answer(eta, None, Fraction(0), "proved", Stop.INFEASIBLE, timer.seconds, repr(oracle))
+    none, record = Fraction(0), repr(oracle)
+    return Answer(eta, None, none, "proved", Stop.INFEASIBLE, timer.seconds, record, soft)
 
 
 def oracle(
@@ -246,17 +199,22 @@ def oracle(
 ) -> Answer:
     """Ask an oracle, by name or itself, once: at η, or at a fraction of ‖P w_f‖."""
     geometry = sample if isinstance(sample, Geometry) else reduce(sample)
+    asked = oracle_named(oracle) if isinstance(oracle, str) else oracle
+    return asked(geometry, eta_of(geometry, eta, eta_fraction), budget or Budget())
+
+
+def eta_of(geometry: Geometry, eta: float | None, eta_fraction: float | None) -> float:
+    """The η that is meant: given, or as a fraction of ‖P w_f‖."""
     if (eta is None) == (eta_fraction is None):
         raise InputError("give either eta or eta_fraction", field="eta")
-    if eta is None:
-        eta = float(eta_fraction or 0.0) * geometry.p_norm
-    asked = oracle_named(oracle) if isinstance(oracle, str) else oracle
-    return asked(geometry, eta, budget or Budget())
+    return float(eta_fraction or 0.0) * geometry.p_norm if eta is None else eta
 
 
 # Name -> module and class; imported when first asked for, since some of them are heavy.
 REGISTRY: dict[str, str] = {
     "projection": "mipmech.oracles.projection:Projection",
+    "milp": "mipmech.oracles.milp:Milp",
+    "milp-soft": "mipmech.oracles.milp:MilpSoft",
 }
 
 

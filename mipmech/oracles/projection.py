@@ -9,16 +9,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from mipmech.budget import Budget, Stop
 from mipmech.geometry import Geometry
 from mipmech.mechanism import from_reduced
-from mipmech.oracles import (
-    Answer,
-    Budget,
-    Stop,
-    answer_infeasible,
-    grade,
-    infeasible,
-)
+from mipmech.oracles import Answer, answer_infeasible, grade, infeasible
 from mipmech.threshold import densest_threshold
 from mipmech.tolerances import SAFETY
 

@@ -12,6 +12,7 @@ from mipmech.theory.full_visibility import FiniteWorld, counterexample, proposit
 from mipmech.theory.grids import (
     Grid,
     angular_grid,
+    paper_etas,
     paper_grid,
     quarter,
     quarter_factor,
@@ -59,6 +60,7 @@ __all__ = [
     "lemma3",
     "linear_rule",
     "lipschitz_constant",
+    "paper_etas",
     "paper_grid",
     "pollard_sample_size",
     "projection_rule",

@@ -95,12 +95,18 @@ class Grid:
     """Values of η to ask an oracle for, and what the best of the answers is then worth.
 
     etas : the values, from ‖p‖ down
-    factor, additive : exact answers give Gain ≥ factor·opt − additive
+    factor : Lemma 4's share, or 1 for a soft oracle
+    loss : the best rule at some η of the grid gains at least opt − loss
     """
 
     etas: Floats
     factor: float
-    additive: float
+    loss: float
+
+    @property
+    def additive(self) -> float:
+        """Exact answers give Gain ≥ factor·opt − additive."""
+        return self.factor * self.loss
 
     def __len__(self) -> int:
         return len(self.etas)
@@ -141,8 +147,7 @@ def angular_grid(sample: Instance | Geometry, epsilon: float, soft: bool = False
     size = geometry.p_norm
     if size == 0:
         return Grid(np.zeros(1), 1.0, 0.0)
-    counts = geometry.weight > 0
-    radius = (geometry.radius + 2 * float(geometry.rounding.z[counts].max())) * geometry.unit
+    radius = _radius(geometry)
     if geometry.rank == 1 or geometry.radius == 0:
         # One direction, or one that is best for everybody: P w_f loses nothing to any other.
         return Grid(np.array([size]), factor, 0.0)
@@ -156,25 +161,67 @@ def angular_grid(sample: Instance | Geometry, epsilon: float, soft: bool = False
         )
     count = math.ceil(math.pi / 2 / step)
     etas = size * np.cos(step * np.arange(count))
-    # An exact answer may have η lower by the band; it then loses that much of what everyone moves.
-    band = 2 * geometry.band * size / float(geometry.instance.cost[counts].min())
-    return Grid(np.maximum(etas, 0.0), factor, factor * (2 * radius * step * size + band))
+    return Grid(np.maximum(etas, 0.0), factor, 2 * radius * step * size + _band_loss(geometry))
 
 
-def paper_grid(p_norm: float, epsilon: float, sigma: float, radius: float) -> Floats:
+def _radius(geometry: Geometry) -> float:
+    """R in the user's units, rounded up."""
+    counts = geometry.weight > 0
+    return (geometry.radius + 2 * float(geometry.rounding.z[counts].max())) * geometry.unit
+
+
+def _band_loss(geometry: Geometry) -> float:
+    """An exact answer may have η lower by the band, and loses so much of what everyone moves."""
+    cost = geometry.instance.cost[geometry.weight > 0]
+    return 2 * geometry.band * geometry.p_norm / float(cost.min())
+
+
+def paper_grid(
+    sample: Instance | Geometry, epsilon: float, sigma: float, radius: float, soft: bool = False
+) -> Grid:
     """Algorithm 1's grid: η = 0, ε'‖p‖, 2ε'‖p‖, …, ‖p‖ with ε' = min(ε⁴, ε²σ⁴/r⁴).
 
     Theorem 3 counts r²/σ² where this ε' gives r⁴/σ⁴ calls. Its guarantee ¼·opt − O(ε) is for the
-    σ-smoothed population, with a constant that the paper does not give.
+    σ-smoothed population, with a constant that the paper does not give. On the sample itself, the
+    argument of the angular grid holds for any grid, with the largest difference of neighbouring
+    angles as Δ: here arccos(1 − ε'), the one next to P w_f.
+    """
+    geometry = sample if isinstance(sample, Geometry) else reduce(sample)
+    etas = paper_etas(geometry.p_norm, epsilon, sigma, radius)[::-1]
+    factor = 1.0 if soft else float(quarter_factor(geometry.instance))
+    size = geometry.p_norm
+    if size == 0 or geometry.rank == 1 or geometry.radius == 0:
+        return Grid(etas, factor, 0.0)
+    angles = np.arccos(np.minimum(etas / size, 1.0))
+    step = float(np.diff(np.append(angles, math.pi / 2)).max()) + ANGLE_ROUNDING
+    return Grid(etas, factor, 2 * _radius(geometry) * step * size + _band_loss(geometry))
 
-    >>> len(paper_grid(1.0, 0.1, 0.4, 1.0))
+
+def paper_count(epsilon: float, sigma: float, radius: float) -> float:
+    """How many values the paper's grid has, roughly: 1/ε' + 1.
+
+    >>> round(paper_count(0.1, 0.4, 1.0))
+    10001
+    """
+    return 1 / _paper_step(epsilon, sigma, radius) + 1
+
+
+def _paper_step(epsilon: float, sigma: float, radius: float) -> float:
+    """ε' = min(ε⁴, ε²σ⁴/r⁴)."""
+    small, ratio = min(epsilon, 1.0), min(sigma / radius, 1.0)  # beyond 1 they change nothing
+    return small**2 * min(small, ratio**2) ** 2
+
+
+def paper_etas(p_norm: float, epsilon: float, sigma: float, radius: float) -> Floats:
+    """The values of the paper's grid, ascending.
+
+    >>> len(paper_etas(1.0, 0.1, 0.4, 1.0))
     10001
     """
     for name, value in (("epsilon", epsilon), ("sigma", sigma), ("radius", radius)):
         if not value > 0 or math.isinf(value):
             raise InputError(f"is {value}; give a number above 0", field=name)
-    small, ratio = min(epsilon, 1.0), min(sigma / radius, 1.0)  # beyond 1 they change nothing
-    step = small**2 * min(small, ratio**2) ** 2
+    step = _paper_step(epsilon, sigma, radius)
     if step < 1 / MOST_ETAS:
         raise InputError(
             f"is {epsilon:g}, which makes a grid of more than {MOST_ETAS:,} values; choose a larger"

@@ -1,0 +1,86 @@
+"""How much a piece of work may spend, why it stopped, and how it tells of its progress."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from fractions import Fraction
+
+from mipmech.errors import InputError
+from mipmech.exact import round_down, round_up
+
+
+class Stop(Enum):
+    """Why an oracle stopped; what it has is another matter and stands in the answer."""
+
+    CLOSED = "the bounds meet"
+    FINISHED = "did all it set out to do"
+    INFEASIBLE = "no direction has this η"
+    NO_ANSWER = "this oracle knows no direction with this η"
+    TIME = "time limit"
+    FAILED = "the solver failed"
+    NODES = "node limit"
+    INTERRUPTED = "interrupted"
+
+
+@dataclass(frozen=True)
+class Event:
+    """A moment of progress: the best density found, the bound (if any), and the work so far."""
+
+    seconds: float
+    lower: float
+    upper: float | None
+    work: int
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How much an oracle may spend; ``watch`` receives its events."""
+
+    seconds: float = math.inf
+    threads: int = 1
+    nodes: int | None = None
+    watch: Callable[[Event], None] | None = field(default=None, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if not self.seconds >= 0:
+            raise InputError(f"is {self.seconds}; give 0 or more", field="seconds")
+        if self.threads < 1:
+            raise InputError(f"is {self.threads}; give 1 or more", field="threads")
+        if self.nodes is not None and self.nodes < 0:
+            raise InputError(f"is {self.nodes}; give 0 or more", field="nodes")
+
+    def start(self) -> Timer:
+        """Start the clock."""
+        return Timer(self)
+
+    def rest(self, timer: Timer) -> Budget:
+        """What is left of it, for a part of the work."""
+        return replace(self, seconds=timer.left)
+
+
+class Timer:
+    """The clock of one call."""
+
+    def __init__(self, budget: Budget) -> None:
+        self.budget = budget
+        self.began = time.monotonic()
+
+    @property
+    def seconds(self) -> float:
+        """Time since the start."""
+        return time.monotonic() - self.began
+
+    @property
+    def left(self) -> float:
+        """Time until the limit, never negative."""
+        return max(0.0, self.budget.seconds - self.seconds)
+
+    def tell(self, lower: Fraction | float, upper: Fraction | float | None, work: int) -> None:
+        """Report progress to whoever watches."""
+        if self.budget.watch is not None:
+            above = None if upper is None else round_up(Fraction(upper))
+            self.budget.watch(Event(self.seconds, round_down(Fraction(lower)), above, work))

@@ -1,0 +1,158 @@
+"""What a search over directions maximises: density, or soft density.
+
+A goal turns ranges of scores into upper bounds, directions into estimates, and a recount into the
+exact value that is compared with them. Values are in units of the goal's own: whole weights for
+density, multiples of the geometry's unit for soft density.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mipmech.exact import round_down
+from mipmech.mechanism import Mechanism
+from mipmech.oracles.cones import Ranges, soft_stab, stab
+from mipmech.oracles.slices import Masses, Slice, masses
+from mipmech.threshold import best_threshold, densest_threshold
+from mipmech.truth import Recount
+
+Floats = NDArray[np.float64]
+
+
+class Goal(Protocol):
+    """Density or soft density on a slice."""
+
+    @property
+    def part(self) -> Slice:
+        """The directions in question."""
+
+    def bounds(self, where: Ranges, floor: float) -> Floats:
+        """What a direction in each cone can have at most; ``floor`` stands for anything below."""
+
+    def estimates(self, v: Floats) -> Floats:
+        """The value of each of these directions with its best threshold, in floats."""
+
+    def threshold(self, scores: Floats) -> float:
+        """The best threshold for (m,) scores, in floats."""
+
+    def grade(self, direction: Mechanism) -> Recount:
+        """The direction with its best threshold, recounted."""
+
+    def value(self, found: Recount) -> float:
+        """The exact value of a recount, rounded down if it is no float."""
+
+    def enough(self, best: float) -> float:
+        """A cone whose bound is not above this is closed."""
+
+    def exactly(self, value: float) -> Fraction:
+        """A bound in the user's terms."""
+
+    @property
+    def grain(self) -> float:
+        """Bounds nearer than this need not be told apart when the next cone is chosen."""
+
+
+@dataclass(frozen=True, eq=False)
+class Density:
+    """The weight of the agents in the margin, in whole numbers (`slices.Masses`)."""
+
+    part: Slice
+    mass: Masses
+
+    @classmethod
+    def on(cls, part: Slice) -> Density:
+        """Density on a slice."""
+        return cls(part, masses(part.geometry.instance.weights[part.agents]))
+
+    def bounds(self, where: Ranges, floor: float) -> Floats:
+        """Interval stabbing."""
+        ends = where.high + self.part.reach
+        return stab(where.low, ends, self.mass.whole, math.floor(floor))
+
+    def estimates(self, v: Floats) -> Floats:
+        """Interval stabbing at single directions."""
+        scores = self.part.scores(v)
+        return stab(scores, scores + self.part.reach, self.mass.whole)
+
+    def threshold(self, scores: Floats) -> float:
+        """The densest threshold: the largest score of those covered."""
+        inside = (scores <= scores[:, None]) & (scores[:, None] <= scores + self.part.reach)
+        return float(scores[(inside @ self.mass.whole).argmax()])
+
+    def grade(self, direction: Mechanism) -> Recount:
+        """The densest threshold along a direction."""
+        return densest_threshold(self.part.geometry.instance, direction).recount
+
+    def value(self, found: Recount) -> float:
+        """Whole weights in the margin."""
+        return round_down(Fraction(math.floor(found.density / self.mass.unit)))
+
+    def enough(self, best: float) -> float:
+        """Only what is above the best found is worth a look."""
+        return best + self.mass.excess
+
+    def exactly(self, value: float) -> Fraction:
+        """As a density."""
+        return min(Fraction(1), Fraction(value) * self.mass.unit)
+
+    @property
+    def grain(self) -> float:
+        """One agent, or a hundredth of all."""
+        return max(1.0, float(self.mass.whole.sum()) / 100) if not self.mass.equal else 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class SoftDensity:
+    """The weighted distance moved, in multiples of the geometry's unit.
+
+    gap : bounds within this share of the best value count as closed
+    """
+
+    part: Slice
+    gap: float
+
+    def bounds(self, where: Ranges, floor: float) -> Floats:
+        """Stabbing with what each interval can give at most."""
+        return np.maximum(
+            soft_stab(where.low, where.high + self.part.reach, self.part.reach, self.part.weight),
+            floor,
+        )
+
+    def estimates(self, v: Floats) -> Floats:
+        """The best threshold at single directions."""
+        scores = self.part.scores(v)
+        return soft_stab(scores, scores + self.part.reach, self.part.reach, self.part.weight)
+
+    def threshold(self, scores: Floats) -> float:
+        """The best threshold: the end of some agent's reach."""
+        ends = (scores + self.part.reach)[:, None]
+        inside = (scores <= ends) & (ends <= scores + self.part.reach)
+        soft = (inside * (ends - scores)) @ self.part.weight
+        return float(ends[soft.argmax(), 0])
+
+    def grade(self, direction: Mechanism) -> Recount:
+        """The best threshold along a direction."""
+        return best_threshold(self.part.geometry.instance, direction)
+
+    def value(self, found: Recount) -> float:
+        """Soft density in multiples of the unit, rounded down."""
+        return round_down(found.soft_density_below / Fraction(self.part.geometry.unit))
+
+    def enough(self, best: float) -> float:
+        """The best value and the gap."""
+        return best * (1 + self.gap)
+
+    def exactly(self, value: float) -> Fraction:
+        """In the user's units."""
+        return Fraction(value) * Fraction(self.part.geometry.unit)
+
+    @property
+    def grain(self) -> float:
+        """A hundredth of what everyone can move at most."""
+        return float(self.part.weight @ self.part.reach) / 100

@@ -1,0 +1,389 @@
+"""Search over cones of directions: closed by counting, then by a MILP, else cut into smaller ones.
+
+The sphere of directions is cut into cones (`cones`). A cone is closed if what its agents can amount
+to at most is not above the best mechanism found; most are, by counting alone. Where counting gets
+nowhere, the open cones of a facet are handed to a prover (a MILP over their common hull), and if
+that neither closes them nor finds anything better, they are cut in two groups and tried again.
+The order is the same on every machine: budgets are counted in cones and nodes, not in seconds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mipmech.budget import Event, Stop, Timer
+from mipmech.mechanism import from_reduced
+from mipmech.oracles.cones import Cones, Frontier, Ranges, halves, joined, ranges, sphere
+from mipmech.oracles.goals import Goal
+from mipmech.oracles.recovery import augment
+from mipmech.oracles.slices import Slice
+from mipmech.truth import Recount
+
+Floats = NDArray[np.float64]
+Numbers = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+# Cones bounded at once: enough to keep numpy busy, few enough to stay in the cache.
+BATCH = 4096
+# Of a batch, so many of the most promising centres are tried as directions.
+CENTRES = 64
+# The first look: islands of random directions, then rounds of smaller and smaller changes to the
+# best of each.
+ISLANDS = 10
+DIRECTIONS = 120
+ROUNDS = (8, 30)
+SURVIVORS = 4
+OFFSPRING = 12
+SHRINK = 0.85
+# If so many cones do not close everything, a second and thorough look pays.
+AT_FIRST = 20_000
+# The best of each island is improved by linear programs, in so many rounds.
+AUGMENTING = 5
+# Directions recounted per round at most: recounts are exact, and slower than estimates.
+GRADED = 3
+# A cone is not cut further once its directions differ by less than this: what is open there is a
+# tie that floats can hardly meet, and is reported as a gap.
+FINEST = 1e-10
+
+
+class Verdict(Enum):
+    """What a prover says about some open cones."""
+
+    CLOSED = "nothing better in them"
+    BETTER = "something better was found"
+    UNDECIDED = "neither"
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Open cones of one facet, and those of them too fine to cut."""
+
+    cones: Cones
+    fine: Cones
+
+    @property
+    def bound(self) -> float:
+        """What their directions can have at most."""
+        return max((float(c.bound.max()) for c in (self.cones, self.fine) if len(c)), default=0.0)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How many cones to count before the prover is asked, then in each group, and at most."""
+
+    first: int
+    later: int
+    most: int
+
+
+Prover = Callable[["Search", Cones], tuple[Verdict, float]]
+
+
+class Search:
+    """The state of a search: the best mechanism found, and what is still open.
+
+    best : its value, in the goal's units; only recounts change it
+    proved : closed groups have no more than this (above ``best`` only by a prover's tolerance)
+    """
+
+    def __init__(self, part: Slice, goal: Goal, timer: Timer, best: float = 0.0) -> None:
+        self.part = part
+        self.goal = goal
+        self.timer = timer
+        self.found: Recount | None = None
+        self.best = best
+        self.proved = best
+        self.groups: list[Group] = []
+        self.active: Frontier | None = None
+        self.hand: Cones | None = None
+        self.ceiling = math.inf
+        self.exceeded = False
+        self.work = 0
+        self.calls = 0
+        self._told = 0.0
+
+    # ------------------------------------------------------------ the best found
+
+    def offer(self, v: Floats) -> bool:
+        """Recount a direction; whether it is better than all before."""
+        part = self.part
+        geometry = part.geometry
+        recount = self.goal.grade(from_reduced(geometry, part.direction(v), 0.0))
+        value = self.goal.value(recount)
+        if self.found is not None and value <= self.best:
+            return False
+        if part.least == part.most and not recount.eta_within(
+            math.cos(part.angle) * geometry.p_norm, geometry.band * geometry.p_norm
+        ):
+            return False
+        self.found = recount
+        self.best = max(self.best, value)
+        return True
+
+    def offer_best(self, v: Floats, estimates: Floats) -> None:
+        """Recount the most promising of these directions."""
+        for place in np.argsort(-estimates, kind="stable")[:GRADED]:
+            if self.found is None or estimates[place] > self.best:
+                self.offer(v[place])
+
+    def look(self, rounds: int, thorough: bool) -> None:
+        """Random directions, then small changes to the best of them; always the same ones."""
+        d = self.part.dimension
+        if d <= 1:
+            for v in sphere(d).lower:
+                self.offer(v)
+            return
+        random = np.random.default_rng(0)
+        # Several populations, because one soon consists of neighbours.
+        v = random.standard_normal((ISLANDS, DIRECTIONS, d))
+        v /= np.linalg.norm(v, axis=2, keepdims=True)
+        step = 0.5
+        for _ in range(rounds):
+            estimates = self.goal.estimates(v.reshape(-1, d)).reshape(ISLANDS, -1)
+            order = np.argsort(-estimates, axis=1, kind="stable")[:, :SURVIVORS]
+            v = np.take_along_axis(v, order[:, :, None], axis=1)
+            best = np.take_along_axis(estimates, order[:, :1], axis=1)[:, 0]
+            self.offer_best(v[:, 0], best)
+            if self.timer.left == 0:
+                return
+            near = np.repeat(v, OFFSPRING, axis=1)
+            near = near + step * random.standard_normal(near.shape)
+            near /= np.linalg.norm(near, axis=2, keepdims=True)
+            v = np.concatenate([v, near], axis=1)
+            step *= SHRINK
+        if thorough:
+            self._augment(v[:, 0])
+
+    def _augment(self, v: Floats) -> None:
+        """Draw more agents into the margins of the best directions, by linear programs."""
+        for start in v:
+            here, step = start, 0.3
+            for _ in range(AUGMENTING):
+                scores = self.part.scores(here[None, :])[0]
+                b = self.goal.threshold(scores)
+                moved = augment(self.part, here, b, step)
+                if moved is None or self.timer.left == 0:
+                    break
+                now, then = self.goal.estimates(np.vstack([moved, here]))
+                if now > self.best:
+                    self.offer(moved)
+                if now <= then:
+                    step /= 2
+                if now >= then:
+                    here = moved
+
+    # ------------------------------------------------------------ bounds
+
+    @property
+    def upper(self) -> float:
+        """No direction has more than this."""
+        bounds = [self.proved, *(group.bound for group in self.groups)]
+        if self.active is not None and self.hand is not None:
+            bounds += [self.active.bound, *self.hand.bound]
+        return max(self.best, min(self.ceiling, max(bounds)))
+
+    @property
+    def closed(self) -> bool:
+        """Whether nothing is left to look for."""
+        return self.upper <= self.goal.enough(self.best)
+
+    def lower(self, ceiling: float) -> None:
+        """Take note of a bound on all directions."""
+        self.ceiling = min(self.ceiling, ceiling)
+        self.tell()
+
+    def follow(self, units: float) -> Callable[[Event], None] | None:
+        """Pass a solver's events on, in the goal's terms and with the best mechanism recounted."""
+        if self.timer.budget.watch is None:
+            return None
+
+        def watch(event: Event) -> None:
+            bound = math.inf if event.upper is None else event.upper * units
+            if math.isfinite(bound):
+                self.ceiling = min(self.ceiling, max(self.best, bound))
+            self.work = event.work
+            self.tell(often=True)
+
+        return watch
+
+    def tell(self, often: bool = False) -> None:
+        """Report progress, at most a few times a second."""
+        if often and self.timer.seconds - self._told < 0.1:
+            return
+        self._told = self.timer.seconds
+        exactly = self.goal.exactly
+        self.timer.tell(exactly(self.best), exactly(min(self.upper, 1e300)), self.work)
+
+    # ------------------------------------------------------------ the search
+
+    def start(self) -> None:
+        """Everything is open."""
+        self.groups = [self._bounded(sphere(self.part.dimension))]
+
+    def run(self, prove: Prover | None, plan: Plan) -> Stop:
+        """Search until everything is closed, or the time or the plan's cones are used up."""
+        self.start()
+        self.look(ROUNDS[0], thorough=False)
+        self.tell()
+        self._count(0, min(AT_FIRST, plan.first))
+        if self.groups[0].bound > self.goal.enough(self.best):
+            self.look(ROUNDS[1], thorough=True)
+            self._count(0, max(0, plan.first - self.work))
+        if self.groups and len(self.groups[0].cones):
+            self.groups = _by_facet(self.groups[0])
+        while True:
+            self._drop_closed()
+            open_ = [i for i, group in enumerate(self.groups) if len(group.cones)]
+            if not open_:
+                self._try_fine()
+                self._drop_closed()
+                self.tell()
+                return Stop.FINISHED
+            if self.timer.left == 0:
+                return Stop.TIME
+            if self.work >= plan.most:
+                return Stop.NODES
+            place = max(open_, key=lambda i: self.groups[i].bound)
+            self._count(place, min(plan.later, plan.most - self.work))
+            if self.timer.left > 0 and self.groups[place].bound > self.goal.enough(self.best):
+                self._prove(place, prove)
+            self.tell(often=True)
+
+    def refute(self, most: int) -> bool:
+        """Whether counting alone shows that no direction has more than ``best`` (a given target).
+
+        Gives up when a direction with more is seen, or after so many cones.
+        """
+        self.start()
+        limit = self.work + most
+        while self.groups and len(self.groups[0].cones) and self.work < limit:
+            self._count(0, min(BATCH, limit - self.work), offers=False)
+            self._drop_closed()
+            if self.exceeded or self.timer.left == 0:
+                return False
+        return not self.groups
+
+    def _drop_closed(self) -> None:
+        enough = self.goal.enough(self.best)
+        self.proved = max([self.proved, *(g.bound for g in self.groups if g.bound <= enough)])
+        self.groups = [group for group in self.groups if group.bound > enough]
+
+    def _bounded(self, cones: Cones) -> Group:
+        """A group of cones that have no bounds yet."""
+        where = ranges(self.part, cones)
+        cones = Cones(cones.lower, cones.upper, self.goal.bounds(where, self.best))
+        fine = self._too_fine(where)
+        return Group(cones[~fine], cones[fine])
+
+    def _count(self, place: int, most: int, offers: bool = True) -> None:
+        """Cut and bound the cones of a group, the most promising first, until it is closed."""
+        group = self.groups[place]
+        open_ = self.active = Frontier(group.cones, self.goal.grain)
+        fine = [group.fine]
+        self.groups[place] = Group(group.cones[:0], group.fine)
+        self.hand = group.cones[:0]
+        limit = self.work + most
+        try:
+            while self.work < limit and self.timer.left > 0 and not self.exceeded:
+                self.proved = max(self.proved, open_.drop(self.goal.enough(self.best)))
+                if not open_:
+                    break
+                self.hand = open_.take(BATCH)
+                children, stuck = self._cut(self.hand, offers)
+                self.work += 2 * len(self.hand)
+                open_.add(children)
+                fine.append(stuck)
+                self.hand = self.hand[:0]
+                self.tell(often=True)
+        finally:
+            open_.add(self.hand)  # what was being cut when Ctrl-C came
+            rest = open_.everything() if open_ else self.hand[:0]
+            self.groups[place] = Group(rest, joined(fine))
+            self.active = None
+
+    def _cut(self, cones: Cones, offers: bool) -> tuple[Cones, Cones]:
+        """The halves of these cones that are still open, and those too fine to be cut again."""
+        children = halves(cones)
+        where = ranges(self.part, children)
+        bounds = np.minimum(self.goal.bounds(where, self.best), children.bound)
+        top = np.argsort(-bounds, kind="stable")[:CENTRES]
+        estimates = self.goal.estimates(where.centre[top])
+        if offers:
+            self.offer_best(where.centre[top], estimates)
+        else:
+            self.exceeded = bool(estimates.max() > self.goal.enough(self.best))
+        open_ = bounds > self.goal.enough(self.best)
+        self.proved = max(self.proved, float(bounds[~open_].max(initial=0.0)))
+        fine = self._too_fine(where)
+        children = Cones(children.lower, children.upper, bounds)
+        return children[open_ & ~fine], children[open_ & fine]
+
+    def _too_fine(self, where: Ranges) -> Flags:
+        part = self.part
+        if part.dimension == 0:
+            return np.ones(len(where.centre), dtype=bool)
+        size = float(np.linalg.norm(part.across, axis=1).max())
+        effect = math.sin(part.angle) * where.sine * size
+        # With a range of angles, cutting the sphere finer than that range brings nothing.
+        resolution = max(FINEST * size, (part.most - part.least) * size / 8)
+        return np.asarray(effect <= max(float(part.slack.max()), resolution))
+
+    def _try_fine(self) -> None:
+        """Look for a mechanism in cones that cannot be refined: ties are met there or never."""
+        if not self.groups:
+            return
+        fine = joined(group.fine for group in self.groups)
+        for place in np.argsort(-fine.bound, kind="stable")[:CENTRES]:
+            if fine.bound[place] > self.goal.enough(self.best):
+                middle = fine.lower[place] + fine.upper[place]
+                self.offer(middle / np.linalg.norm(middle) if len(middle) else middle)
+
+    def _prove(self, place: int, prove: Prover | None) -> None:
+        group = self.groups[place]
+        verdict, bound = Verdict.UNDECIDED, math.inf
+        if prove is not None:
+            self.calls += 1
+            verdict, bound = prove(self, joined([group.cones, group.fine]))
+        if verdict is Verdict.CLOSED:
+            self.proved = max(self.proved, bound)
+            del self.groups[place]
+        elif verdict is Verdict.UNDECIDED and self.timer.left > 0:
+            self.groups[place : place + 1] = _in_two(group)
+
+
+def _unit(v: Floats) -> Floats:
+    return np.asarray(v / np.linalg.norm(v, axis=1)[:, None])
+
+
+def _by_facet(group: Group) -> list[Group]:
+    """The cones of each facet of the cube."""
+
+    def facet(cones: Cones) -> Numbers:
+        same = (cones.lower == cones.upper) & (np.abs(cones.lower) == 1)
+        which = same.argmax(axis=1)
+        sign = cones.lower[np.arange(len(cones)), which]
+        return np.asarray(2 * which + (sign > 0))
+
+    wide, fine = facet(group.cones), facet(group.fine)
+    return [Group(group.cones[wide == f], group.fine[fine == f]) for f in np.union1d(wide, fine)]
+
+
+def _in_two(group: Group) -> list[Group]:
+    """Cut across the longest side of the hull of the cones."""
+    cones = joined([group.cones, group.fine])
+    low, high = cones.lower.min(axis=0), cones.upper.max(axis=0)
+    side = int((high - low).argmax())
+    middle = (low[side] + high[side]) / 2
+
+    def left(lot: Cones) -> Flags:
+        return np.asarray(lot.lower[:, side] + lot.upper[:, side] < 2 * middle)
+
+    a, b = left(group.cones), left(group.fine)
+    parts = [Group(group.cones[a], group.fine[b]), Group(group.cones[~a], group.fine[~b])]
+    return [g for g in parts if len(g.cones) or len(g.fine)]

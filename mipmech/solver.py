@@ -1,0 +1,485 @@
+"""Pyomo models solved: by HiGHS, kept in memory and told what changed, or by any solver by name.
+
+The only module that names a solver. HiGHS gets the model as arrays (`Program`), compiled from Pyomo
+once; a changed parameter costs the evaluation of the coefficients that contain it, not a new model.
+Why a run stopped and what it has are kept apart (`Stop`, `Has`), and at a limit or Ctrl-C the
+incumbent and the bound are kept.
+
+A solver's word is taken with care: data must be finite, options must exist, the gap is asked to be
+0, the bound of an infeasible model is −∞ and not what the solver prints, and a status that says
+neither "infeasible" nor "optimal" proves nothing but its bound.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mipmech.budget import Budget, Event, Stop, Timer
+from mipmech.errors import InputError
+
+Floats = NDArray[np.float64]
+
+# How often a waiting main thread looks up, so that Ctrl-C is heard.
+HEARTBEAT = 0.05
+
+# What an exact oracle asks of HiGHS. Solutions come from recovery and bounds from search, so its
+# own heuristics only cost time (2 to 4 times, measured). Tolerances: see `oracles.milp`.
+PROVING = {
+    "mip_rel_gap": 0.0,
+    "mip_abs_gap": 0.0,
+    "mip_feasibility_tolerance": 1e-7,
+    "primal_feasibility_tolerance": 1e-7,
+    "mip_heuristic_effort": 0.0,
+    "mip_heuristic_run_root_reduced_cost": False,
+    "mip_heuristic_run_feasibility_jump": False,
+    "mip_heuristic_run_zi_round": False,
+    "mip_heuristic_run_rens": False,
+    "mip_heuristic_run_rins": False,
+    "mip_detect_symmetry": False,
+}
+
+
+class Has(Enum):
+    """What a run has brought; why it stopped is another matter."""
+
+    OPTIMUM = "a solution that it says is optimal"
+    SOLUTION = "a solution, and a bound"
+    INFEASIBLE = "the word that there is none"
+    NOTHING = "no solution"
+
+
+@dataclass(frozen=True, eq=False)
+class Solved:
+    """What a run brought.
+
+    objective : of the solution; None without one
+    bound : no solution is better, on the solver's word: from above for a maximum
+    values : value of every variable by its Pyomo name; empty without a solution
+    """
+
+    has: Has
+    stop: Stop
+    objective: float | None
+    bound: float
+    values: Mapping[str, float]
+    nodes: int
+    seconds: float
+    solver: str
+
+    def array(self, variable: Any) -> Floats:
+        """The values of an indexed Pyomo variable, in the order of its indices."""
+        return np.array([self.values[v.name] for v in variable.values()])
+
+
+class Program:
+    """A linear Pyomo model as arrays, kept in step with its mutable parameters.
+
+    >>> from pyomo.environ import ConcreteModel, Constraint, Objective, Param, Var, maximize
+    >>> m = ConcreteModel()
+    >>> m.x = Var(bounds=(0, 9)); m.most = Param(mutable=True, initialize=2.0)
+    >>> m.row = Constraint(expr=2 * m.x <= m.most); m.goal = Objective(expr=m.x, sense=maximize)
+    >>> program = Program(m)
+    >>> program.solve().objective
+    1.0
+    >>> m.most = 3.0
+    >>> program.solve().objective
+    1.5
+    """
+
+    def __init__(self, model: Any, options: Mapping[str, Any] | None = None) -> None:
+        self.model = model
+        self.options = {**PROVING, **(options or {})}
+        self._compile()
+        self.highs: Any = None
+
+    def _compile(self) -> None:
+        from pyomo.core import Constraint, Objective, Var, maximize  # noqa: PLC0415  (slow)
+        from pyomo.core.expr.numvalue import value  # noqa: PLC0415
+        from pyomo.repn import generate_standard_repn  # noqa: PLC0415
+
+        self._value = value
+        self.variables = list(self.model.component_data_objects(Var, active=True))
+        column = {id(v): j for j, v in enumerate(self.variables)}
+        self.names = [v.name for v in self.variables]
+        rows = list(self.model.component_data_objects(Constraint, active=True))
+        self.row_names = [row.name for row in rows]
+        start: list[int] = [0]
+        index: list[int] = []
+        coefficients: list[Any] = []
+        self._sides: list[tuple[Any, Any, Any]] = []
+        for row in rows:
+            form = generate_standard_repn(row.body, compute_values=False)
+            if not form.is_linear():
+                raise InputError(
+                    f"{row.name} is not linear, which HiGHS cannot take; choose another norm or"
+                    " another solver (scip, gurobi)",
+                    field="solver",
+                )
+            index.extend(column[id(v)] for v in form.linear_vars)
+            coefficients.extend(form.linear_coefs)
+            start.append(len(index))
+            self._sides.append((row.lower, row.upper, form.constant))
+        goals = list(self.model.component_data_objects(Objective, active=True))
+        form = generate_standard_repn(goals[0].expr, compute_values=False)
+        self.sense = -1 if goals[0].sense == maximize else 1
+        self._cost = [
+            (column[id(v)], c) for v, c in zip(form.linear_vars, form.linear_coefs, strict=True)
+        ]
+        self._offset = form.constant
+        self.start, self.index = np.array(start, np.int32), np.array(index, np.int32)
+        self.matrix = np.array([value(c) for c in coefficients], dtype=np.float64)
+        # Only these entries can change: the others are plain numbers.
+        self._changing = [(place, c) for place, c in enumerate(coefficients) if not _is_number(c)]
+        self.integer = np.array([not v.is_continuous() for v in self.variables])
+
+    def refresh(self) -> dict[str, Floats]:
+        """The arrays of the model as its parameters stand now, checked to be finite."""
+        value = self._value
+        for place, coefficient in self._changing:
+            self.matrix[place] = value(coefficient)
+        cost = np.zeros(len(self.variables))
+        for place, coefficient in self._cost:
+            cost[place] += value(coefficient)
+        lower, upper = np.empty(len(self._sides)), np.empty(len(self._sides))
+        for i, (low, high, constant) in enumerate(self._sides):
+            shift = value(constant)
+            lower[i] = -math.inf if low is None else value(low) - shift
+            upper[i] = math.inf if high is None else value(high) - shift
+        least = np.array([-math.inf if v.lb is None else v.lb for v in self.variables])
+        most = np.array([math.inf if v.ub is None else v.ub for v in self.variables])
+        arrays = {
+            "cost": cost, "matrix": self.matrix, "lower": lower, "upper": upper,
+            "least": least, "most": most,
+        }  # fmt: skip
+        for name in ("cost", "matrix"):
+            if not np.isfinite(arrays[name]).all():
+                raise ArithmeticError(f"the model has a coefficient that is not finite ({name})")
+        for name in ("lower", "upper", "least", "most"):
+            if np.isnan(arrays[name]).any():
+                raise ArithmeticError(f"the model has a limit that is not a number ({name})")
+        return arrays
+
+    def _pass(self, threads: int) -> Any:
+        import highspy  # noqa: PLC0415  (slow to import)
+
+        arrays = self.refresh()
+        infinity = highspy.kHighsInf
+        lp = highspy.HighsLp()
+        lp.num_col_, lp.num_row_ = len(self.variables), len(self._sides)
+        lp.sense_ = highspy.ObjSense.kMaximize if self.sense < 0 else highspy.ObjSense.kMinimize
+        lp.offset_ = float(self._value(self._offset))
+        lp.col_cost_ = arrays["cost"]
+        lp.col_lower_ = np.where(np.isinf(arrays["least"]), -infinity, arrays["least"])
+        lp.col_upper_ = np.where(np.isinf(arrays["most"]), infinity, arrays["most"])
+        lp.row_lower_ = np.where(np.isinf(arrays["lower"]), -infinity, arrays["lower"])
+        lp.row_upper_ = np.where(np.isinf(arrays["upper"]), infinity, arrays["upper"])
+        lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+        lp.a_matrix_.start_, lp.a_matrix_.index_ = self.start, self.index
+        lp.a_matrix_.value_ = arrays["matrix"]
+        kinds = highspy.HighsVarType
+        lp.integrality_ = [kinds.kInteger if flag else kinds.kContinuous for flag in self.integer]
+        if self.highs is None:
+            self.highs = highspy.Highs()
+            self.highs.silent()
+            self.highs.HandleUserInterrupt = True
+            set_options(self.highs, {"threads": threads, **self.options})
+        if self.highs.passModel(lp) == highspy.HighsStatus.kError:
+            raise ArithmeticError("HiGHS refuses the model")
+        return self.highs
+
+    def solve(
+        self, budget: Budget | None = None, watch: Callable[[Event], None] | None = None
+    ) -> Solved:
+        """Solve the model as its parameters stand now."""
+        budget = budget or Budget()
+        timer = budget.start()
+        highs = self._pass(budget.threads)
+        seconds = min(timer.left, 1e9)
+        nodes = 2**31 - 1 if budget.nodes is None else budget.nodes
+        set_options(highs, {"time_limit": seconds, "mip_max_nodes": nodes})
+
+        def report(event: Any) -> None:
+            out = event.data_out
+            if watch is not None:
+                bounds = out.mip_primal_bound, out.mip_dual_bound
+                watch(Event(timer.seconds, *bounds, int(out.mip_node_count)))
+
+        if watch is not None:
+            highs.cbMipLogging += report
+        try:
+            interrupted = _run_in_thread(highs)
+        finally:
+            if watch is not None:
+                highs.cbMipLogging -= report
+        return self._read(highs, timer, interrupted)
+
+    def _read(self, highs: Any, timer: Timer, interrupted: bool) -> Solved:
+        import highspy  # noqa: PLC0415
+
+        state = highspy.HighsModelStatus
+        status = highs.getModelStatus()
+        info = highs.getInfo()
+        found = info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
+        mixed = bool(self.integer.any())
+        better = -1 if self.sense < 0 else 1
+        nodes = max(0, int(info.mip_node_count)) if mixed else 0
+        if status == state.kInfeasible or (
+            # Every variable of our models is bounded, so this can only mean infeasible.
+            status == state.kUnboundedOrInfeasible and self._bounded()
+        ):
+            has, stop, bound, found = Has.INFEASIBLE, Stop.FINISHED, better * math.inf, False
+        elif status == state.kOptimal:
+            has, stop = Has.OPTIMUM, Stop.FINISHED
+            bound = info.mip_dual_bound if mixed else info.objective_function_value
+        else:
+            stop = {
+                state.kTimeLimit: Stop.TIME,
+                state.kInterrupt: Stop.INTERRUPTED,
+                state.kSolutionLimit: Stop.NODES,
+                state.kIterationLimit: Stop.NODES,
+            }.get(status, Stop.FAILED)
+            has = Has.SOLUTION if found else Has.NOTHING
+            bound = info.mip_dual_bound if mixed else -better * math.inf
+            if stop is Stop.FAILED or not math.isfinite(bound):
+                bound = -better * math.inf
+        if interrupted:
+            stop = Stop.INTERRUPTED
+        values: dict[str, float] = {}
+        if found:
+            values = dict(zip(self.names, highs.getSolution().col_value, strict=True))
+        objective = float(info.objective_function_value) if found else None
+        version = f"HiGHS {highs.version()}"
+        return Solved(has, stop, objective, float(bound), values, nodes, timer.seconds, version)
+
+    def _bounded(self) -> bool:
+        return all(v.lb is not None and v.ub is not None for v in self.variables)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | np.floating | np.integer)
+
+
+def set_options(highs: Any, options: Mapping[str, Any]) -> None:
+    """Set options of HiGHS; one that it does not know or accept is an error, not ignored."""
+    import highspy  # noqa: PLC0415
+
+    for name, setting in options.items():
+        if highs.setOptionValue(name, setting) != highspy.HighsStatus.kOk:
+            raise InputError(f"HiGHS takes no option {name} = {setting!r}", field="options")
+
+
+def _run_in_thread(highs: Any) -> bool:
+    """Run HiGHS so that Ctrl-C stops it and keeps what it has; whether that happened.
+
+    Off the main thread no signal arrives, and the call may run as it is.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        highs.run()
+        return False
+    thread = highs.startSolve()
+    interrupted = False
+    while True:
+        try:
+            done, _status = highs.wait(HEARTBEAT)
+            if done:
+                thread.join()
+                return interrupted
+        except KeyboardInterrupt:
+            interrupted = True
+            highs.cancelSolve()
+
+
+@dataclass(frozen=True, eq=False)
+class Inequalities:
+    """Rows·x ≤ right, a small linear program's constraints."""
+
+    rows: Floats
+    right: Floats
+
+
+def linear_program(
+    cost: Floats, constraints: Inequalities, least: Floats, most: Floats
+) -> Floats | None:
+    """The maximiser of cost·x, or None if there is none: a small, dense linear program."""
+    import highspy  # noqa: PLC0415
+
+    highs = highspy.Highs()
+    highs.silent()
+    set_options(highs, {"threads": 1})
+    n, rows = len(cost), len(constraints.right)
+    lp = highspy.HighsLp()
+    lp.num_col_, lp.num_row_ = n, rows
+    lp.sense_ = highspy.ObjSense.kMaximize
+    lp.col_cost_, lp.col_lower_, lp.col_upper_ = cost, least, most
+    lp.row_lower_ = np.full(rows, -highspy.kHighsInf)
+    lp.row_upper_ = constraints.right
+    lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+    lp.a_matrix_.start_ = np.arange(0, n * rows + 1, n, dtype=np.int32)
+    lp.a_matrix_.index_ = np.tile(np.arange(n, dtype=np.int32), rows)
+    lp.a_matrix_.value_ = constraints.rows.ravel()
+    highs.passModel(lp)
+    highs.run()
+    if highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+        return None
+    return np.array(highs.getSolution().col_value)
+
+
+# ------------------------------------------------------------------ solvers by name
+
+# Where Pyomo finds a solver of this name: first the interface to a Python package, then a program.
+INTERFACES = {
+    "scip": ("scip_direct", "scip"),
+    "gurobi": ("gurobi_persistent", "gurobi"),
+    "highs": ("highs",),
+}
+
+
+def solve(model: Any, name: str = "highs", budget: Budget | None = None) -> Solved:
+    """Solve a model with HiGHS, or with any solver that Pyomo knows by this name."""
+    budget = budget or Budget()
+    if name == "highs":
+        return Program(model).solve(budget, budget.watch)
+    new_style = _new_interface(name)
+    if new_style is not None:
+        return _solve_new(new_style, name, model, budget)
+    return _solve_program(name, model, budget)
+
+
+def _new_interface(name: str) -> Any:
+    """Pyomo's newer interface to the solver, if it has one that works here."""
+    from pyomo.contrib.solver.common.factory import SolverFactory  # noqa: PLC0415
+
+    for alias in INTERFACES.get(name, (name,)):
+        if alias in SolverFactory:
+            solver = SolverFactory(alias)
+            if solver.available():
+                return solver
+    return None
+
+
+def _solve_new(solver: Any, name: str, model: Any, budget: Budget) -> Solved:
+    from pyomo.contrib.solver.common.results import SolutionStatus, TerminationCondition  # noqa: PLC0415
+
+    timer = budget.start()
+    if math.isfinite(budget.seconds):
+        solver.config.time_limit = budget.seconds
+    solver.config.threads = budget.threads
+    solver.config.rel_gap = 0
+    solver.config.load_solutions = False
+    solver.config.raise_exception_on_nonoptimal_result = False
+    try:
+        results = solver.solve(model)
+    except Exception as error:
+        said = (str(error).splitlines() or [type(error).__name__])[0]
+        raise InputError(f"{name} failed: {said}", field="solver") from error
+    why = results.termination_condition
+    infeasible = why in (
+        TerminationCondition.provenInfeasible,
+        TerminationCondition.infeasibleOrUnbounded,
+    )
+    found = results.solution_status in (SolutionStatus.feasible, SolutionStatus.optimal)
+    values = {}
+    if found:
+        results.solution_loader.load_vars()
+        values = _values(model)
+    bound = results.objective_bound
+    bound = -math.inf if infeasible else math.inf if bound is None else float(bound)
+    stop = {
+        TerminationCondition.maxTimeLimit: Stop.TIME,
+        TerminationCondition.interrupted: Stop.INTERRUPTED,
+        TerminationCondition.convergenceCriteriaSatisfied: Stop.FINISHED,
+    }.get(why, Stop.FINISHED if infeasible else Stop.FAILED)
+    return Solved(
+        has=_has(infeasible, found, stop),
+        stop=stop,
+        objective=None if results.incumbent_objective is None else results.incumbent_objective,
+        bound=bound,
+        values=values,
+        nodes=0,
+        seconds=timer.seconds,
+        solver=f"{name} {'.'.join(map(str, solver.version() or ()))}",
+    )
+
+
+def _solve_program(name: str, model: Any, budget: Budget) -> Solved:
+    """A solver that Pyomo runs as a program."""
+    from pyomo.environ import SolverFactory  # noqa: PLC0415
+    from pyomo.opt import TerminationCondition  # noqa: PLC0415
+
+    timer = budget.start()
+    quiet = logging.getLogger("pyomo")
+    level, quiet.level = quiet.level, logging.CRITICAL
+    try:
+        solver = SolverFactory(name)
+        available = solver is not None and solver.available(exception_flag=False)
+    except Exception:
+        available = False
+    finally:
+        quiet.setLevel(level)
+    if not available:
+        raise InputError(
+            f"the solver {name!r} is not installed (or Pyomo does not know it); highs comes with"
+            " mipmech, scip with `pip install pyscipopt`, gurobi with `pip install gurobipy`",
+            field="solver",
+        )
+    limit = {} if math.isinf(budget.seconds) else {"timelimit": max(1, math.ceil(budget.seconds))}
+    results = solver.solve(model, load_solutions=False, **limit)
+    why = results.solver.termination_condition
+    infeasible = why in (
+        TerminationCondition.infeasible,
+        TerminationCondition.infeasibleOrUnbounded,
+    )
+    found = len(results.solution) > 0 and not infeasible
+    values = {}
+    objective = None
+    if found:
+        model.solutions.load_from(results)
+        values = _values(model)
+        objective = float(model.objective())
+    bound = results.problem.upper_bound
+    bound = -math.inf if infeasible else math.inf if bound is None else float(bound)
+    done = infeasible or why == TerminationCondition.optimal
+    timed = why == TerminationCondition.maxTimeLimit
+    stop = Stop.FINISHED if done else Stop.TIME if timed else Stop.FAILED
+    has = _has(infeasible, found, stop)
+    return Solved(has, stop, objective, bound, values, 0, timer.seconds, name)
+
+
+def _has(infeasible: bool, found: bool, stop: Stop) -> Has:
+    if infeasible:
+        return Has.INFEASIBLE
+    if not found:
+        return Has.NOTHING
+    return Has.OPTIMUM if stop is Stop.FINISHED else Has.SOLUTION
+
+
+def _values(model: Any) -> dict[str, float]:
+    from pyomo.core import Var  # noqa: PLC0415
+
+    return {
+        v.name: float(v.value)
+        for v in model.component_data_objects(Var, active=True)
+        if v.value is not None
+    }
+
+
+def write_model(model: Any, path: str | Path) -> None:
+    """Write a model to a file that other solvers read: .lp or .mps, by the ending."""
+    suffix = Path(path).suffix.lower()
+    if suffix not in (".lp", ".mps"):
+        raise InputError("must end in .lp or .mps", file=path, field="write-model")
+    try:
+        model.write(str(path), io_options={"symbolic_solver_labels": True})
+    except OSError as error:
+        text = (error.strerror or str(error)).lower()
+        raise InputError(f"cannot be written: {text}", file=path, field="write-model") from None
