@@ -110,7 +110,7 @@ class Ranges:
 
 def ranges(part: Slice, cones: Cones) -> Ranges:
     """The range of every agent's score u·z_i over each cone and over the slice's angles θ."""
-    centre, sine, low, high = _across(part.across, cones)
+    centre, sine, low, high = _across_in_lots(part.across, cones)
     if part.least == part.most:
         angle = part.angle
         low *= math.sin(angle)
@@ -134,6 +134,23 @@ def _turned(part: Slice, along: Floats, across: Floats) -> Floats:
     top: Floats = np.maximum(ends[0], ends[1])
     peak = (slopes[0] > 0) & (slopes[1] < 0)
     return np.where(peak, np.hypot(along, across), top)
+
+
+# Numbers in one array of a lot: a dozen of such arrays stay in the cache, which halves the time.
+LOT = 1 << 14
+
+
+def _across_in_lots(y: Floats, cones: Cones) -> tuple[Floats, Floats, Floats, Floats]:
+    """`_across`, a lot of cones at a time."""
+    n, size = len(cones), max(1, LOT // len(y))
+    if n <= size:
+        return _across(y, cones)
+    centre, sine = np.empty(cones.lower.shape), np.empty(n)
+    low, high = np.empty((n, len(y))), np.empty((n, len(y)))
+    for start in range(0, n, size):
+        lot = slice(start, start + size)
+        centre[lot], sine[lot], low[lot], high[lot] = _across(y, cones[lot])
+    return centre, sine, low, high
 
 
 def _across(y: Floats, cones: Cones) -> tuple[Floats, Floats, Floats, Floats]:
@@ -167,9 +184,13 @@ def _across(y: Floats, cones: Cones) -> tuple[Floats, Floats, Floats, Floats]:
     inside = cosine * length
     np.copyto(high, length, where=t >= inside)
     np.copyto(low, -length, where=-t >= inside)
-    off = np.zeros_like(t)
+    off, term = np.zeros_like(t), np.empty_like(t)
     for j in range(centre.shape[1]):
-        off += np.abs(y[:, j] - t * centre[:, j : j + 1]) * half[:, j : j + 1]
+        np.multiply(t, centre[:, j : j + 1], out=term)
+        np.subtract(y[:, j], term, out=term)
+        np.abs(term, out=term)
+        term *= half[:, j : j + 1]
+        off += term
     off /= shortest
     np.minimum(high, np.maximum(t, middle) + off, out=high)
     np.maximum(low, np.minimum(t, middle) - off, out=low)
@@ -190,8 +211,10 @@ def stab(starts: Floats, ends: Floats, mass: Numbers, floor: int = 0) -> Floats:
     """
     if (mass == 1).all():
         return _stab_equal(np.sort(starts, axis=1), np.sort(ends, axis=1), floor)
-    order = np.argsort(np.concatenate([starts, ends], axis=1), axis=1, kind="stable")
-    change = np.concatenate([mass, -mass])  # starts come first, so touching intervals meet
+    # One float later, an end comes after every start that it touches, however the sort breaks ties
+    # (a stable sort would be five times slower).
+    order = np.argsort(np.concatenate([starts, np.nextafter(ends, np.inf)], axis=1), axis=1)
+    change = np.concatenate([mass, -mass])
     most = np.cumsum(change[order], axis=1).max(axis=1, initial=floor)
     return np.asarray(most, dtype=np.float64)
 
@@ -220,8 +243,8 @@ def soft_stab(starts: Floats, ends: Floats, reach: Floats, weight: Floats) -> Fl
     """
     n, m = starts.shape
     full = starts + reach
-    points = np.concatenate([starts, full, ends], axis=1)
-    order = np.argsort(points, axis=1, kind="stable")
+    points = np.concatenate([starts, full, np.nextafter(ends, np.inf)], axis=1)  # as in `stab`
+    order = np.argsort(points, axis=1)
     zero = np.zeros(m)
     slope = np.concatenate([weight, -weight, zero])
     constant = np.concatenate(
@@ -246,6 +269,7 @@ class Frontier:
 
     def __init__(self, cones: Cones, grain: float) -> None:
         self.grain = grain
+        self.dropped = -math.inf
         self.lots: dict[float, list[Cones]] = {}
         self.add(cones)
 
@@ -268,6 +292,9 @@ class Frontier:
     def drop(self, bound: float) -> float:
         """Close every cone whose bound is not above this; the highest bound closed, or −∞."""
         highest = -math.inf
+        if bound <= self.dropped:  # nothing has changed since
+            return highest
+        self.dropped = bound
         for key in [k for k in self.lots if (k - 1) * self.grain <= bound]:
             lot = joined(self.lots.pop(key))
             closed = lot.bound <= bound

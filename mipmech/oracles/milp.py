@@ -112,7 +112,7 @@ def _ask(oracle: Milp, geometry: Geometry, eta: float, budget: Budget, gap: floa
     try:
         if oracle.norm == "cones" or part.dimension <= 1:
             prover = _Prover(oracle, budget) if _worth_a_model(part, goal) else None
-            plan = Plan(oracle.counting, max(oracle.counting // 10, 1000), oracle.most_cones)
+            plan = Plan(oracle.counting, max(oracle.counting // 10, 1), oracle.most_cones)
             stop = search.run(prover, plan)
         else:
             stop = _whole_sphere(oracle, search, budget)
@@ -253,15 +253,9 @@ class _Prover:
     def __call__(self, search: Search, cones: Cones) -> tuple[Verdict, float]:
         part, goal = search.part, search.goal
         data = Data.of(part, goal)
-        lowest, highest = _score_range(part, cones)
-        goal_units, bound, cutoff = _cutoff(search, data)
-        low, high = lowest.min(), highest.max()
-        if isinstance(goal, SoftDensity):
-            low, high = (lowest + data.reach).min(), (highest + data.reach).max()
-        cone = _hull(part, cones)
-        solved = self._solve(
-            search, cone, lowest, highest, (float(low), float(high)), cutoff / goal_units
-        )
+        units, bound, cutoff = _cutoff(search, data)
+        limits = _limits(search, cones)
+        solved = self._solve(search, _hull(part, cones), limits, cutoff / units)
         if solved.stop is Stop.INTERRUPTED:
             raise KeyboardInterrupt
         if solved.has is Has.INFEASIBLE:
@@ -274,9 +268,7 @@ class _Prover:
         self,
         search: Search,
         cone: Any,
-        lowest: Floats,
-        highest: Floats,
-        window: tuple[float, float],
+        limits: dict[str, Any],
         cutoff: float,
     ) -> Solved:
         from formulations.density import set_cutoff  # noqa: PLC0415
@@ -286,7 +278,6 @@ class _Prover:
 
         part, goal = search.part, search.goal
         data = Data.of(part, goal)
-        limits: dict[str, Any] = {"lowest": lowest, "highest": highest, "window": window}
         box = _box(part)
         programs = _PROGRAMS.setdefault(part.geometry, {})
         shape = f"{type(goal).__name__} {part.least == part.most} {data.widen}"
@@ -317,14 +308,33 @@ def _box(part: Slice) -> tuple[Floats, Floats]:
     return support(np.eye(k), p, math.cos(part.most), math.cos(part.least))
 
 
-def _score_range(part: Slice, cones: Cones) -> tuple[Floats, Floats]:
-    """The range of every agent's score over all of these cones."""
-    lowest, highest = np.full(len(part.reach), np.inf), np.full(len(part.reach), -np.inf)
+def _limits(search: Search, cones: Cones) -> dict[str, Any]:
+    """The range of every agent's score over these cones, and the thresholds worth a look there.
+
+    A better density than ``best`` agents of equal weight needs a threshold that best + 1 agents
+    have begun at and best + 1 have not ended before; b may be the largest score of those covered.
+    The best threshold for soft density is some agent's score plus its reach.
+    """
+    part, goal = search.part, search.goal
+    m, rank = len(part.reach), math.floor(search.best)
+    counted = isinstance(goal, Density) and goal.mass.equal and rank < m
+    lowest, highest = np.full(m, np.inf), np.full(m, -np.inf)
+    low, high = math.inf, -math.inf
     for start in range(0, len(cones), 4096):
         where = ranges(part, cones[start : start + 4096])
         np.minimum(lowest, where.low.min(axis=0), out=lowest)
         np.maximum(highest, where.high.max(axis=0), out=highest)
-    return lowest, highest
+        if counted:
+            ends = where.high + part.reach
+            low = min(low, float(np.partition(where.low, rank, axis=1)[:, rank].min()))
+            high = max(high, float(np.partition(ends, m - 1 - rank, axis=1)[:, m - 1 - rank].max()))
+    if counted:
+        window = (low, min(high, float(highest.max())))
+    elif isinstance(goal, Density):
+        window = (float(lowest.min()), float(highest.max()))
+    else:
+        window = (float((lowest + part.reach).min()), float((highest + part.reach).max()))
+    return {"lowest": lowest, "highest": highest, "window": window}
 
 
 def _hull(part: Slice, cones: Cones) -> Any:
