@@ -96,10 +96,14 @@ class Program:
     1.5
     """
 
-    def __init__(self, model: Any, options: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self, model: Any, options: Mapping[str, Any] | None = None, *, relaxed: bool = False
+    ) -> None:
         self.model = model
         self.options = {**PROVING, **(options or {})}
         self._compile()
+        if relaxed:  # the linear programming relaxation
+            self.integer[:] = False
         self.highs: Any = None
 
     def _compile(self) -> None:
@@ -208,20 +212,21 @@ class Program:
         nodes = 2**31 - 1 if budget.nodes is None else budget.nodes
         set_options(highs, {"time_limit": seconds, "mip_max_nodes": nodes})
 
-        def report(event: Any) -> None:
-            out = event.data_out
-            if watch is not None:
-                bounds = out.mip_primal_bound, out.mip_dual_bound
-                watch(Event(timer.seconds, *bounds, int(out.mip_node_count)))
-
-        if watch is not None:
-            highs.cbMipLogging += report
+        report = None if watch is None else _Reporter(timer, watch)
+        if report is not None:
+            highs.cbMipInterrupt += report
         try:
             interrupted = _run_in_thread(highs)
         finally:
-            if watch is not None:
-                highs.cbMipLogging -= report
-        return self._read(highs, timer, interrupted)
+            if report is not None:
+                highs.cbMipInterrupt -= report
+        fault = None if report is None else report.fault
+        solved = self._read(highs, timer, interrupted)
+        if interrupted or fault is not None:
+            self.highs = None  # a HiGHS that was told to stop stops at once ever after
+        if fault is not None:
+            raise fault
+        return solved
 
     def _read(self, highs: Any, timer: Timer, interrupted: bool) -> Solved:
         import highspy  # noqa: PLC0415
@@ -263,6 +268,34 @@ class Program:
 
     def _bounded(self) -> bool:
         return all(v.lb is not None and v.ub is not None for v in self.variables)
+
+
+class _Reporter:
+    """Passes the progress of HiGHS on, a few times a second.
+
+    HiGHS asks often whether to go on, and tells where it is (its log events come only if it
+    prints). An exception in there would break it, so a watcher's fault is kept for later.
+    """
+
+    def __init__(self, timer: Timer, watch: Callable[[Event], None]) -> None:
+        self.timer = timer
+        self.watch = watch
+        self.told = -math.inf
+        self.fault: Exception | None = None
+
+    def __call__(self, event: Any) -> None:
+        now = self.timer.seconds
+        if now - self.told < HEARTBEAT or self.fault is not None:
+            return
+        self.told = now
+        out = event.data_out
+        try:
+            self.watch(
+                Event(now, out.mip_primal_bound, out.mip_dual_bound, int(out.mip_node_count))
+            )
+        except Exception as fault:
+            self.fault = fault
+            event.interrupt()
 
 
 def _is_number(value: Any) -> bool:

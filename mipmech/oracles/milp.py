@@ -29,7 +29,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, get_args
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -72,7 +72,7 @@ class Milp:
 
     norm : how ‖u‖ = 1 is approximated
     segments, encoding : of the secant approximation
-    cliques : add rows from the conflict graph (models for the whole sphere)
+    cliques : add rows from the conflict graph of the directions at η
     counting : cones to count before HiGHS is asked; 0 asks it at once
     solver : highs, or another that Pyomo knows
     """
@@ -84,6 +84,15 @@ class Milp:
     counting: int = 400_000
     most_cones: int = 20_000_000
     solver: str = "highs"
+
+    def __post_init__(self) -> None:
+        for field, known in (("norm", get_args(Norm)), ("encoding", get_args(Encoding))):
+            if getattr(self, field) not in known:
+                said = f"is {getattr(self, field)!r}; give {' or '.join(known)}"
+                raise InputError(said, field=field)
+        for field, least in (("segments", 1), ("counting", 0), ("most_cones", 1)):
+            if getattr(self, field) < least:
+                raise InputError(f"is {getattr(self, field)}; give {least} or more", field=field)
 
     def __call__(self, geometry: Geometry, eta: float, budget: Budget) -> Answer:
         """The densest mechanism with u·p = η, and a bound."""
@@ -206,7 +215,7 @@ def model_of(oracle: Milp, part: Slice, goal: Goal, norm: Any, **more: Any) -> A
     from formulations.soft_density import soft_density_model  # noqa: PLC0415
 
     data = Data.of(part, goal)
-    if oracle.cliques and "lowest" not in more:
+    if oracle.cliques:
         graph = conflicts(data.z, data.reach, data.p, *data.eta, widen=data.widen)
         more = {**more, "cliques": clique_cover(graph)}
     build = density_model if isinstance(goal, Density) else soft_density_model
@@ -238,7 +247,7 @@ def _norm(oracle: Milp) -> Any:
 # ------------------------------------------------------------------ cones
 
 
-# One model per geometry, goal and shape, moved from cone to cone and from η to η.
+# One model per geometry, moved from cone to cone and, if it fits, from η to η.
 _PROGRAMS: WeakKeyDictionary[Geometry, dict[str, Program]] = WeakKeyDictionary()
 FIRST_SOLUTION = {"mip_max_improving_sols": 1}
 
@@ -280,10 +289,13 @@ class _Prover:
         data = Data.of(part, goal)
         box = _box(part)
         programs = _PROGRAMS.setdefault(part.geometry, {})
-        shape = f"{type(goal).__name__} {part.least == part.most} {data.widen}"
+        # Clique rows are those of one η; without them, one model serves every η.
+        where = data.eta if self.oracle.cliques else data.eta[0] == data.eta[1]
+        shape = f"{type(goal).__name__} {where} {data.widen}"
         program = programs.get(shape)
         if program is None or self.oracle.solver != "highs":
             model = model_of(self.oracle, part, goal, cone, at_least=cutoff, box=box, **limits)
+            programs.clear()  # one at a time: a thousand values of η must not fill the memory
             program = programs[shape] = Program(model, FIRST_SOLUTION)
         else:
             model = program.model
