@@ -343,8 +343,9 @@ class _Loop:
             return Stop.TIME
         # What is left of the time is shared by the calls that are left; unused time is passed on.
         share = self.timer.left / calls_left
-        budget = Budget(share, self.timer.budget.threads, self.timer.budget.nodes)
-        answer = self.oracle(self.geometry, eta, budget)
+        limits = self.timer.budget
+        watch = None if limits.watch is None else self.follow(eta)
+        answer = self.oracle(self.geometry, eta, Budget(share, limits.threads, limits.nodes, watch))
         rule = None if answer.mechanism is None else self.rule(answer.mechanism)
         step = Step(answer, rule)
         self.steps.append(step)
@@ -369,39 +370,52 @@ class _Loop:
             return best_threshold(instance, mechanism)
         return quarter(instance, mechanism)[0]
 
-    def tell(self) -> None:
-        """Report progress: the best gain, and the number of calls."""
+    def tell(self, note: str = "") -> None:
+        """Report progress: the best gain, and the values of η that are done."""
         watch = self.timer.budget.watch
         if watch is not None:
-            lower = 0.0 if self.best is None else float(self.best.gain)
-            watch(Event(self.timer.seconds, lower, self.guarantee().upper, self.done))
+            lower = 0.0 if self.best is None else round_down(self.best.gain)
+            note = f"{self.done} of {len(self.grid)} values of η done" + note
+            watch(Event(self.timer.seconds, lower, self.guarantee().upper, self.done, note))
+
+    def follow(self, eta: float) -> Callable[[Event], None]:
+        """Pass on how the call at η is doing."""
+
+        def watch(event: Event) -> None:
+            upper = "?" if event.upper is None else f"{event.upper:.4g}"
+            self.tell(f"; at η = {eta:.4g} between {event.lower:.4g} and {upper}")
+
+        return watch
 
     # ------------------------------------------------------------ skipping
 
     def by_blocks(self, skip: Skipping) -> Stop:
         """The most promising block first; useless ones are skipped, others bisected."""
         etas = list(self.grid)
-        waiting: list[tuple[float, int, int]] = [(-round_up(self.ceiling), 0, len(etas))]
-        while waiting:
+        # P w_f itself first: one direction, and something to beat.
+        stop = self.ask(etas[0], len(etas))
+        waiting: list[tuple[float, int, int]] = []
+        if len(etas) > 1:
+            waiting.append((-round_up(self.ceiling), 1, len(etas)))
+        while waiting and stop is None:
             negative, first, end = heapq.heappop(waiting)
             upper = -negative
             if self.skip(etas[first:end], upper, skip):
                 continue
             if self.timer.left == 0:
                 return Stop.TIME
+            self.tell(f"; bounding η from {etas[end - 1]:.4g} to {etas[first]:.4g}")
             bound = self.block_bound(etas[end - 1], etas[first], upper, skip)
             if self.skip(etas[first:end], bound, skip):
                 continue
             if end - first == 1:
                 left = sum(e - f for _, f, e in waiting) + 1
                 stop = self.ask(etas[first], left)
-                if stop is not None:
-                    return stop
             else:
                 middle = (first + end) // 2
                 heapq.heappush(waiting, (-bound, first, middle))
                 heapq.heappush(waiting, (-bound, middle, end))
-        return Stop.FINISHED
+        return Stop.FINISHED if stop is None else stop
 
     def skip(self, etas: list[float], upper: float, how: Skipping) -> bool:
         """Skip a block if it cannot beat the best gain."""

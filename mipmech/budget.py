@@ -28,12 +28,16 @@ class Stop(Enum):
 
 @dataclass(frozen=True)
 class Event:
-    """A moment of progress: the best density found, the bound (if any), and the work so far."""
+    """A moment of progress: the best value found, the bound (if any), and the work so far.
+
+    note : what is being done, in words
+    """
 
     seconds: float
     lower: float
     upper: float | None
     work: int
+    note: str = ""
 
 
 @dataclass(frozen=True)

@@ -124,7 +124,7 @@ def _live(what: str, quiet: bool) -> Iterator[Callable[[Event], None] | None]:
 
         def watch(event: Event) -> None:
             upper = "?" if event.upper is None else f"{event.upper:.4g}"
-            work = f"{event.work:,} done" if event.work else "starting"
+            work = event.note or (f"{event.work:,} cones or nodes" if event.work else "starting")
             line.update(f"{what}: at least {event.lower:.4g}, at most {upper}; {work}")
 
         yield watch
