@@ -78,18 +78,21 @@ def open_hulls(question: Question, cones: int) -> tuple[list[Hull], float]:
     return hulls, search.best
 
 
-def hull_model(question: Question, hull: Hull, more_than: float | None, **other: Any) -> Any:
-    """The oracle's model of a hull, with or without its cutoff, or with something else changed."""
+def hull_model(
+    question: Question, hull: Hull, more_than: float | None, rows: bool = True, **other: Any
+) -> Any:
+    """The oracle's model of a hull, with or without its cutoff and its clique rows.
+
+    other : what to change in its limits
+    """
     more = {**hull.limits, "box": _box(question.part), **other}
     more["at_least"] = None if more_than is None else more_than + 1
-    return model_of(Milp(), question.part, question.goal, hull.cone, **more)
+    return model_of(Milp(cliques=rows), question.part, question.goal, hull.cone, **more)
 
 
 def relaxation(model: Any) -> float:
     """The optimum of the linear relaxation."""
-    program = Program(model)
-    program.integer[:] = False
-    return program.solve().bound
+    return Program(model, relaxed=True).solve().bound
 
 
 def solve_all(models: list[Any], limit: float) -> Run:
@@ -104,50 +107,62 @@ def solve_all(models: list[Any], limit: float) -> Run:
 
 
 def cliques(settings: Settings) -> None:
-    """Clique rows: on the whole sphere, where the oracle has them, and on cones, where not."""
+    """Clique rows: one model for the whole sphere, and models of the hulls of open cones."""
     rows = []
     cases = [("gaussian-mixture", 40, 4), ("uniform-ball", 40, 4), ("clustered-lines", 40, 4)]
     for case, fraction in product(settings.some(cases, 1), (0.9, 0.97)):
         question = Question(*case, fraction=fraction)
-        data = question.data
-        graph = conflicts(data.z, data.reach, data.p, *data.eta, widen=data.widen)
-        pairs = [
-            [[model_of(Milp(cliques=flag), question.part, question.goal, Secant(8))]] * 2
+        bare, with_ = (
+            [model_of(Milp(cliques=flag), question.part, question.goal, Secant(8))]
             for flag in (False, True)
-        ]
-        rows.append(
-            [f"{question}, {fraction}", "sphere", *with_and_without(settings, graph, *pairs)]
         )
+        columns = with_and_without(settings, [at_eta(question)], (bare, bare), (with_, with_))
+        rows.append([f"{question}, {fraction}", "sphere", "at η", *columns])
     for question in hull_questions(settings):
         hulls, best = open_hulls(question, HULL_CONES)
-        graphs = [conflicts_within(question, hull) for hull in hulls]
-        pairs = []
-        for flag in (False, True):
-            lots = []
-            for cutoff in (None, best):
-                lots.append([hull_model(question, hull, cutoff) for hull in hulls])
-                for model, graph in zip(lots[-1], graphs, strict=True):
-                    add_cliques(model, clique_cover(graph) if flag else ())
-            pairs.append(lots)
-        where = f"{len(hulls)} hulls"
-        every = Graph([edge for graph in graphs for edge in graph.edges])
-        rows.append([f"{question}, 0.6", where, *with_and_without(settings, every, *pairs)])
-    head = ["case, η/‖p‖", "where", "pairs in conflict", "LP bound without", "with"]
+        kinds = {
+            "at η": [at_eta(question) for _ in hulls],
+            "in the hull": [conflicts_within(question, hull) for hull in hulls],
+        }
+        for name, graphs in kinds.items():
+            bare, with_ = (
+                [
+                    [clique_model(question, hull, cutoff, graph if flag else Graph())
+                     for hull, graph in zip(hulls, graphs, strict=True)]
+                    for cutoff in (None, best)
+                ]
+                for flag in (False, True)
+            )  # fmt: skip
+            columns = with_and_without(settings, graphs, bare, with_)
+            rows.append([f"{question}, 0.6", f"{len(hulls)} hulls", name, *columns])
+    head = ["case, η/‖p‖", "where", "conflicts", "pairs", "LP bound without", "with"]
     head += ["time without", "with", "nodes without", "with", "with: times as fast as without"]
     table("cliques: rows from the conflict graph", head, rows)
 
 
+def at_eta(question: Question) -> Graph:
+    """The conflicts over all directions at η."""
+    data = question.data
+    return conflicts(data.z, data.reach, data.p, *data.eta, widen=data.widen)
+
+
+def clique_model(question: Question, hull: Hull, cutoff: float | None, graph: Graph) -> Any:
+    """The model of a hull with the rows of this graph."""
+    model = hull_model(question, hull, cutoff, rows=False)
+    add_cliques(model, clique_cover(graph))
+    return model
+
+
 def with_and_without(
-    settings: Settings, graph: Graph, without: list[list[Any]], with_: list[list[Any]]
+    settings: Settings, graphs: list[Graph], without: Any, with_: Any
 ) -> list[object]:
-    """The columns of the table: each side is models for the LP bound, and models to solve."""
-    bounds = [max(map(relaxation, models)) for models, _ in (without, with_)]
+    """The columns of the table; each side is a list of models to relax, and one to solve."""
+    bounds = [f"{max(map(relaxation, models)):.2f}" for models, _ in (without, with_)]
     bare, rows = (solve_all(models, settings.limit) for _, models in (without, with_))
-    say(f"cliques: {graph.number_of_edges()} pairs, without {bare}, with {rows}")
-    return [
-        graph.number_of_edges(), f"{bounds[0]:.2f}", f"{bounds[1]:.2f}", bare, rows,
-        bare.highs.nodes, rows.highs.nodes, compared(rows, bare),
-    ]  # fmt: skip
+    say(f"cliques: without {bare}, with {rows}")
+    pairs = f"{np.mean([graph.number_of_edges() for graph in graphs]):.0f}"
+    nodes = [bare.highs.nodes, rows.highs.nodes]
+    return [pairs, *bounds, bare, rows, *nodes, compared(rows, bare)]
 
 
 # Cones counted before the open ones are handed to HiGHS.
@@ -230,39 +245,48 @@ def stabbed(question: Question, hull: Hull, best: float) -> tuple[float, float]:
 def persistent(settings: Settings) -> None:
     """Handling of models beside the solving: moved or rebuilt, and what Pyomo takes of a solve."""
     rows = []
-    for agents in settings.some([50, 200, 1000]):
-        here, there = (Question("uniform-ball", agents, 4, fraction=f) for f in (0.6, 0.5))
-        first, second = (first_hull(question) for question in (here, there))
-        program = Program(hull_model(here, first, 3), FIRST_SOLUTION)
-        program._pass(1)
-        steps = [(here, first), (there, second)]
-
-        def move(program: Program = program, steps: list[Any] = steps) -> None:
-            steps.reverse()
-            question, hull = steps[0]
-            set_eta(program.model, *question.data.eta)
-            set_cone(program.model, hull.cone, _box(question.part))
-            set_margin(program.model, **hull.limits)
-            set_cutoff(program.model, 4)
-            program._pass(1)
-
-        def rebuild(question: Question = there, hull: Hull = second) -> None:
-            Program(hull_model(question, hull, 3), FIRST_SOLUTION)._pass(1)
-
-        moved, rebuilt = seconds(move, 10), seconds(rebuild, 5)
+    for agents, same in product(settings.some([50, 200, 1000]), (False, True)):
+        here = Question("uniform-ball", agents, 4)
+        there = here if same else replace(here, fraction=0.5)
+        places = [(here, some_hull(here, 1.0)), (there, some_hull(there, -1.0))]
+        moved, rebuilt = moving(places, same), rebuilding(places, same)
         say(f"persistent: m = {agents}")
+        what = "another cone, with clique rows" if same else "another η, without clique rows"
         times = [f"{1000 * rebuilt:.1f} ms", f"{1000 * moved:.1f} ms"]
-        rows.append([f"m = {agents}", *times, ratio(moved, rebuilt)])
-    head = ["model of a cone, k = 4", "rebuilt", "moved to another η", "times as fast as rebuilt"]
+        rows.append([f"m = {agents}, to {what}", *times, ratio(moved, rebuilt)])
+    head = ["model of a cone, k = 4", "rebuilt", "moved", "times as fast as rebuilt"]
     table("persistent: model handling, without solving", head, rows)
     pyomo_share(settings)
 
 
-def first_hull(question: Question) -> Hull:
+def moving(places: list[tuple[Question, Hull]], cliques: bool) -> float:
+    """Seconds to move a compiled model and to pass it to HiGHS."""
+    program = Program(hull_model(*places[0], 3, cliques), FIRST_SOLUTION)
+    program._pass(1)
+    model = program.model
+
+    def move() -> None:
+        places.reverse()
+        question, hull = places[0]
+        set_eta(model, *question.data.eta)
+        set_cone(model, hull.cone, _box(question.part))
+        set_margin(model, **hull.limits)
+        set_cutoff(model, 4)
+        program._pass(1)
+
+    return seconds(move, 10)
+
+
+def rebuilding(places: list[tuple[Question, Hull]], cliques: bool) -> float:
+    """Seconds to build the same model and the solver anew."""
+    return seconds(lambda: Program(hull_model(*places[1], 3, cliques), FIRST_SOLUTION)._pass(1), 3)
+
+
+def some_hull(question: Question, sign: float) -> Hull:
     """A part of a facet: what a model of the oracle is about, whatever is open in it."""
     d = question.part.dimension
     low, high = np.zeros((1, d)), np.ones((1, d))
-    low[0, 0] = 1.0
+    low[0, 0] = high[0, 0] = sign
     search = Search(question.part, question.goal, Budget().start())
     return Hull.of(search, Cones(low, high, np.full(1, np.inf)))
 
@@ -272,7 +296,7 @@ def pyomo_share(settings: Settings) -> None:
     cases = [
         (Question("heavy-tails", 20, 6), 1.0, Milp(counting=0), "counting=0"),
         (Question("gaussian-mixture", 50, 5), 0.2, Milp(counting=0), "counting=0"),
-        (Question("gaussian-mixture", 50, 4), 0.05, Milp(), "milp"),
+        (Question("gaussian-mixture", 50, 4), 0.05, Milp(), "default"),
     ]
     rows = []
     for question, epsilon, oracle, name in settings.some(cases):

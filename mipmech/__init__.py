@@ -43,7 +43,7 @@ from mipmech.smoothed import Smoothed
 from mipmech.threshold import Densest, best_threshold, densest_threshold
 from mipmech.truth import Recount, Side, recount
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "FAMILIES",

@@ -62,15 +62,17 @@ def _draw_density(axes: Axes, found: Solution) -> None:
         np.nan if step.answer.at_most is None else float(step.answer.at_most) for step in steps
     ]
     look: dict[str, Any] = {"markersize": 3.5, "linewidth": 1.0}
-    axes.plot(eta, upper, _look(found), color=BOUND, label="at most", zorder=1, **look)
-    axes.plot(eta, value, _look(found), color=FOUND, label="found", zorder=2, **look)
-    axes.set_ylabel("soft density" if soft else "density")
-    axes.set_ylim(bottom=0)
-    axes.legend(frameon=False, fontsize=8, ncols=2, loc="best")
     open_ = sum(step.answer.at_most is not None and not step.answer.closed for step in steps)
     state = "all of them exact" if not open_ else f"{open_} of them not exact"
     if all(step.answer.at_most is None for step in steps):
         state = "without bounds"
+    elif open_:
+        axes.plot(eta, upper, _look(found), color=BOUND, label="at most", zorder=1, **look)
+    axes.plot(eta, value, _look(found), color=FOUND, label="found", zorder=2, **look)
+    axes.set_ylabel("soft density" if soft else "density")
+    axes.set_ylim(0, 1.15 * max([1e-300, *value, *(u for u in upper if not np.isnan(u))]))
+    if open_:
+        axes.legend(frameon=False, fontsize=8, ncols=2, loc="best")
     axes.set_title(f"{len(found.steps)} oracle calls, {state}", fontsize=9)
 
 

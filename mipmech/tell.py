@@ -245,7 +245,13 @@ def tell_answer(
         else:
             entries["answer"] = _bounds(answer, status)
             entries["gain"] = f"{float(answer.recount.gain):.6g} with this threshold"
-        entries["work"] = f"{_name(answer.oracle)}, {answer.seconds:.2f} s; {answer.stop.value}"
+        entries["work"] = ", ".join(
+            [
+                _name(answer.oracle),
+                *(f"{count:,} {what}" for what, count in answer.work.items() if count),
+                f"{answer.seconds:.2f} s; {answer.stop.value}",
+            ]
+        )
         _tell_entries(console, entries)
         if answer.recount is not None:
             _tell_rule(console, answer.recount)
@@ -262,10 +268,9 @@ def _bounds(answer: Answer, status: str) -> str:
     if answer.at_most is None:
         return f"{status}: {lower}, with no bound promised"
     upper = f"{round_up(answer.at_most):.6g}"
-    how = f"{answer.level}: on the solver's word" if answer.level == "attested" else answer.level
     if status == "optimal":
-        return f"optimal: {lower} ({how})"
-    return f"gap of {answer.gap:.2%}: between {lower} and {upper} ({how})"
+        return f"optimal: {lower} ({answer.level})"
+    return f"gap of {answer.gap:.2%}: between {lower} and {upper} ({answer.level})"
 
 
 def tell_solution(

@@ -22,7 +22,8 @@ from __future__ import annotations
 
 import importlib
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, Literal, Protocol, cast
 
@@ -49,6 +50,7 @@ class Answer:
     level : on whose word ``at_most`` stands; None without one
     oracle : the record of the oracle that answered
     soft : whether soft density was asked for
+    work : what it took, by name
     """
 
     eta: float
@@ -59,6 +61,7 @@ class Answer:
     seconds: float
     oracle: str
     soft: bool = False
+    work: Mapping[str, int] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         upper = "none" if self.at_most is None else f"{float(self.at_most):.6g}"
@@ -130,6 +133,7 @@ class Answer:
             "gap": self.gap,
             "stop": self.stop.value,
             "oracle": self.oracle,
+            "work": dict(self.work),
             "seconds": self.seconds,
         }
 
@@ -167,15 +171,16 @@ def grade(
     at_most: Fraction | None = None,
     level: Level | None = None,
     soft: bool = False,
+    work: Mapping[str, int] | None = None,
 ) -> Answer:
     """Recount a proposal and make it an answer; an oracle that broke its promise is told so."""
     record = repr(oracle)
     if mechanism is None:
-        return Answer(eta, None, at_most, level, stop, timer.seconds, record, soft)
+        return Answer(eta, None, at_most, level, stop, timer.seconds, record, soft, work or {})
     found = recount(geometry.instance, mechanism)
     if not found.eta_within(eta, geometry.band * geometry.p_norm):
         raise OracleFault(f"asked for η = {eta!r}, got a mechanism with η = {found.eta!r}")
-    answer = Answer(eta, found, at_most, level, stop, timer.seconds, record, soft)
+    answer = Answer(eta, found, at_most, level, stop, timer.seconds, record, soft, work or {})
     if at_most is not None and answer.value > at_most:
         raise OracleFault(
             f"found {float(answer.value)!r}, which is above its own bound {float(at_most)!r}"

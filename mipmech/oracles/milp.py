@@ -140,6 +140,11 @@ def _ask(oracle: Milp, geometry: Geometry, eta: float, budget: Budget, gap: floa
         at_most=goal.exactly(search.upper),
         level="attested",
         soft=gap is not None,
+        work={
+            "cones counted": search.work,
+            "models solved": search.models,
+            "nodes": search.nodes,
+        },
     )
 
 
@@ -265,6 +270,7 @@ class _Prover:
         units, bound, cutoff = _cutoff(search, data)
         limits = _limits(search, cones)
         solved = self._solve(search, _hull(part, cones), limits, cutoff / units)
+        search.solved(solved.nodes)
         if solved.stop is Stop.INTERRUPTED:
             raise KeyboardInterrupt
         if solved.has is Has.INFEASIBLE:
@@ -436,6 +442,7 @@ def _whole_sphere(oracle: Milp, search: Search, budget: Budget) -> Stop:
         model = model_of(oracle, part, goal, norm, at_least=cutoff / units)
         rest = Budget(search.timer.left, budget.threads, budget.nodes, search.follow(units))
         solved = solve(model, oracle.solver, rest)
+        search.solved(solved.nodes)
         if solved.has is Has.INFEASIBLE:
             search.lower(bound)
             return Stop.FINISHED

@@ -33,8 +33,8 @@ Flags = NDArray[np.bool_]
 BATCH = 4096
 # Of a batch, so many of the most promising centres are tried as directions.
 CENTRES = 64
-# The first look: islands of random directions, then rounds of smaller and smaller changes to the
-# best of each.
+# The first look: islands of random directions (fewer on small spheres), then rounds of smaller and
+# smaller changes to the best of each.
 ISLANDS = 10
 DIRECTIONS = 120
 ROUNDS = (8, 30)
@@ -105,7 +105,9 @@ class Search:
         self.ceiling = math.inf
         self.exceeded = False
         self.work = 0
-        self.calls = 0
+        self.models = 0
+        self.nodes = 0
+        self._running = 0  # nodes of the model that is being solved
         self._told = 0.0
 
     # ------------------------------------------------------------ the best found
@@ -141,11 +143,12 @@ class Search:
             return
         random = np.random.default_rng(0)
         # Several populations, because one soon consists of neighbours.
-        v = random.standard_normal((ISLANDS, DIRECTIONS, d))
+        islands, directions = min(ISLANDS, 2 * d - 1), min(DIRECTIONS, 30 * d)
+        v = random.standard_normal((islands, directions, d))
         v /= np.linalg.norm(v, axis=2, keepdims=True)
         step = 0.5
         for _ in range(rounds):
-            estimates = self.goal.estimates(v.reshape(-1, d)).reshape(ISLANDS, -1)
+            estimates = self.goal.estimates(v.reshape(-1, d)).reshape(islands, -1)
             order = np.argsort(-estimates, axis=1, kind="stable")[:, :SURVIVORS]
             v = np.take_along_axis(v, order[:, :, None], axis=1)
             best = np.take_along_axis(estimates, order[:, :1], axis=1)[:, 0]
@@ -198,6 +201,12 @@ class Search:
         self.ceiling = min(self.ceiling, ceiling)
         self.tell()
 
+    def solved(self, nodes: int) -> None:
+        """Take note of a model solved."""
+        self.models += 1
+        self.nodes += nodes
+        self._running = 0
+
     def follow(self, units: float) -> Callable[[Event], None] | None:
         """Pass a solver's events on, in the goal's terms and with the best mechanism recounted."""
         if self.timer.budget.watch is None:
@@ -207,7 +216,7 @@ class Search:
             bound = math.inf if event.upper is None else event.upper * units
             if math.isfinite(bound):
                 self.ceiling = min(self.ceiling, max(self.best, bound))
-            self.work = event.work
+            self._running = event.work
             self.tell(often=True)
 
         return watch
@@ -218,7 +227,8 @@ class Search:
             return
         self._told = self.timer.seconds
         exactly = self.goal.exactly
-        self.timer.tell(exactly(self.best), exactly(min(self.upper, 1e300)), self.work)
+        work = self.work + self.nodes + self._running
+        self.timer.tell(exactly(self.best), exactly(min(self.upper, 1e300)), work)
 
     # ------------------------------------------------------------ the search
 
@@ -348,7 +358,6 @@ class Search:
         group = self.groups[place]
         verdict, bound = Verdict.UNDECIDED, math.inf
         if prove is not None:
-            self.calls += 1
             verdict, bound = prove(self, joined([group.cones, group.fine]))
         if verdict is Verdict.CLOSED:
             self.proved = max(self.proved, bound)
