@@ -33,6 +33,7 @@ from fractions import Fraction
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from mipmech.budget import Budget, Event, Stop, Timer
 from mipmech.errors import InputError
@@ -41,7 +42,7 @@ from mipmech.geometry import Geometry, reduce
 from mipmech.instance import Instance
 from mipmech.mechanism import Mechanism
 from mipmech.oracles import Answer, Oracle, oracle_named
-from mipmech.theory.grids import Grid, angular_grid, paper_grid, quarter
+from mipmech.theory.grids import Grid, angular_grid, grid_of, paper_grid, quarter
 from mipmech.theory.projection import gain_ceiling
 from mipmech.threshold import best_threshold
 from mipmech.tolerances import EPSILON, ROUNDING
@@ -214,7 +215,7 @@ def solve(
     *,
     epsilon: float,
     oracle: str | Oracle = "milp",
-    grid: GridName | Grid = "angular",
+    grid: GridName | ArrayLike = "angular",
     sigma: float | None = None,
     radius: float | None = None,
     thresholds: Thresholds = "two",
@@ -225,7 +226,7 @@ def solve(
 
     epsilon : the additive loss, in units of gain
     grid : "angular", proved on the sample without smoothness; "paper", with σ and r from the
-        instance's smoothing or given here; or a `Grid`
+        instance's smoothing or given here; or values of η of your own
     thresholds : the paper's "two" candidates, or the "best" threshold for each direction
     skip : prove whole blocks of η useless, by counting over "cones", or by "milp" too
 
@@ -267,14 +268,14 @@ def solve(
 
 def _grid(
     geometry: Geometry,
-    grid: GridName | Grid,
+    grid: GridName | ArrayLike,
     epsilon: float,
     sigma: float | None,
     radius: float | None,
     soft: bool,
 ) -> Grid:
-    if isinstance(grid, Grid):
-        return grid
+    if not isinstance(grid, str):
+        return grid_of(geometry, grid, soft)
     if grid == "angular":
         return angular_grid(geometry, epsilon, soft)
     if grid != "paper":
@@ -458,7 +459,8 @@ class _Loop:
         else:
             factor = gain / grid_upper if grid_upper else Fraction(1)
             additive = factor * max(Fraction(0), upper - grid_upper)
-        return Guarantee(round_down(factor), round_up(additive), round_up(upper), "all")
+        scope: Literal["grid", "all"] = "all" if self.grid.everywhere else "grid"
+        return Guarantee(round_down(factor), round_up(additive), round_up(upper), scope)
 
 
 def _most_moved(instance: Instance) -> Callable[[Fraction], Fraction]:

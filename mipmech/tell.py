@@ -302,9 +302,10 @@ def tell_solution(
             )
             entries["η"] = f"{found.eta:.6g}"
         bound = found.bound
+        on_grid = "" if bound.scope == "all" else " with these η"
         entries["proved"] = (
             f"gain ≥ {bound.factor:.4g}·opt − {bound.additive:.4g}, and no rule gains more than"
-            f" {bound.upper:.6g} (attested, over all rules)"
+            f" {bound.upper:.6g} (attested, over all rules{on_grid})"
         )
         if instance.known is not None and instance.known.lower > 0:
             share = float(found.gain) / instance.known.upper

@@ -22,7 +22,6 @@ from mipmech import (
 )
 from mipmech.algorithm1 import _most_moved
 from mipmech.oracles.milp import Milp
-from mipmech.theory import Grid
 from tests import brute_force, referee
 from tests.conftest import ROOT
 
@@ -172,10 +171,15 @@ def test_the_paper_s_grid():
 def test_any_grid_and_any_oracle():
     instance = small(3)
     geometry = reduce(instance)
-    two = Grid(np.array([1.0, 0.5]) * geometry.p_norm, 0.25, 10.0)
+    two = np.array([0.5, 1.0]) * geometry.p_norm
     found = solve(geometry, epsilon=1.0, grid=two, oracle=Milp(norm="secant"))
     assert (found.grid_name, len(found.steps)) == ("given", 2)
     check(found, instance)
+    some = solve(geometry, epsilon=1.0, grid=[0.5 * geometry.p_norm])
+    assert some.bound.scope == "grid"  # nothing is said of directions nearer to P w_f
+    assert some.bound.upper >= float(some.gain)
+    with pytest.raises(InputError, match="finite"):
+        solve(geometry, epsilon=1.0, grid=[])
     along = solve(instance, epsilon=0.1, oracle="projection")
     check(along, instance)  # no bounds at most η: the guarantee falls back on what is sure
     assert along.bound.factor <= 1

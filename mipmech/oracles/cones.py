@@ -201,6 +201,10 @@ def _across(y: Floats, cones: Cones) -> tuple[Floats, Floats, Floats, Floats]:
     return centre, sine[:, 0], low, high
 
 
+# A range of counts that is passed through one by one rather than halved.
+LITTLE = 48
+
+
 def stab(starts: Floats, ends: Floats, mass: Numbers, floor: int = 0) -> Floats:
     """The greatest mass of closed intervals over one point, for each row; at least ``floor``.
 
@@ -220,19 +224,24 @@ def stab(starts: Floats, ends: Floats, mass: Numbers, floor: int = 0) -> Floats:
 
 
 def _stab_equal(starts: Floats, ends: Floats, floor: int) -> Floats:
-    """Counting with sorted starts and ends.
+    """Counting with sorted starts and ends, at least ``floor``.
 
-    c + 1 intervals share a point iff for some j the start of rank j is not beyond the end of rank
-    j − c: then j + 1 have begun there and at most j − c have ended.
+    c intervals share a point iff for some j the start of rank j is not beyond the end of rank
+    j − c + 1 (ranks from 0): then j + 1 have begun there and at most j − c + 1 have ended.
     """
-    m = starts.shape[1]
-    most = np.full(len(starts), float(floor))
-    alive = np.arange(len(starts))
-    for count in range(floor, m):
-        alive = alive[(starts[alive, count:] <= ends[alive, : m - count]).any(axis=1)]
-        if not len(alive):
-            break
-        most[alive] = count + 1
+    n, m = starts.shape
+    most = np.full(n, float(floor))
+    waiting = [(np.arange(n), floor, m)] if floor < m else []
+    while waiting:
+        rows, low, high = waiting.pop()  # the counts of these rows lie in [low, high]
+        # Few are above the floor, and those by little; without a floor, halve.
+        count = low + 1 if floor and high - floor <= LITTLE else (low + high + 1) // 2
+        shared = (starts[rows, count - 1 :] <= ends[rows, : m - count + 1]).any(axis=1)
+        for part, least, greatest in ((rows[shared], count, high), (rows[~shared], low, count - 1)):
+            if len(part) and least < greatest:
+                waiting.append((part, least, greatest))
+            elif len(part):
+                most[part] = least
     return most
 
 

@@ -8,6 +8,7 @@ density, multiples of the geometry's unit for soft density.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol
@@ -23,6 +24,30 @@ from mipmech.threshold import best_threshold, densest_threshold
 from mipmech.truth import Recount
 
 Floats = NDArray[np.float64]
+
+
+# Scores held in memory at once.
+NUMBERS = 1 << 20
+
+
+def _in_lots(part: Slice, v: Floats, estimate: Callable[[Floats], Floats]) -> Floats:
+    """Estimate directions a lot at a time, so that many agents do not fill the memory."""
+    size = max(1, NUMBERS // len(part.reach))
+    lots = [estimate(part.scores(v[i : i + size])) for i in range(0, len(v), size)]
+    return np.concatenate(lots)
+
+
+def _between(
+    scores: Floats, reach: Floats, b: Floats, amount: Floats | NDArray[np.int64]
+) -> Floats:
+    """The amounts of the agents in the margin of each threshold b, added up."""
+    ends = scores + reach
+    begun, ended = np.argsort(scores), np.argsort(ends)
+    up_to = np.concatenate([[0], np.cumsum(amount[begun])])
+    before = np.concatenate([[0], np.cumsum(amount[ended])])
+    inside = up_to[np.searchsorted(scores[begun], b, side="right")]
+    inside = inside - before[np.searchsorted(ends[ended], b, side="left")]
+    return np.asarray(inside, dtype=np.float64)
 
 
 class Goal(Protocol):
@@ -77,13 +102,16 @@ class Density:
 
     def estimates(self, v: Floats) -> Floats:
         """Interval stabbing at single directions."""
-        scores = self.part.scores(v)
-        return stab(scores, scores + self.part.reach, self.mass.whole)
+
+        def estimate(scores: Floats) -> Floats:
+            return stab(scores, scores + self.part.reach, self.mass.whole)
+
+        return _in_lots(self.part, v, estimate)
 
     def threshold(self, scores: Floats) -> float:
         """The densest threshold: the largest score of those covered."""
-        inside = (scores <= scores[:, None]) & (scores[:, None] <= scores + self.part.reach)
-        return float(scores[(inside @ self.mass.whole).argmax()])
+        mass = _between(scores, self.part.reach, scores, self.mass.whole)
+        return float(scores[mass.argmax()])
 
     def grade(self, direction: Mechanism) -> Recount:
         """The densest threshold along a direction."""
@@ -126,15 +154,20 @@ class SoftDensity:
 
     def estimates(self, v: Floats) -> Floats:
         """The best threshold at single directions."""
-        scores = self.part.scores(v)
-        return soft_stab(scores, scores + self.part.reach, self.part.reach, self.part.weight)
+        reach, weight = self.part.reach, self.part.weight
+
+        def estimate(scores: Floats) -> Floats:
+            return soft_stab(scores, scores + reach, reach, weight)
+
+        return _in_lots(self.part, v, estimate)
 
     def threshold(self, scores: Floats) -> float:
         """The best threshold: the end of some agent's reach."""
-        ends = (scores + self.part.reach)[:, None]
-        inside = (scores <= ends) & (ends <= scores + self.part.reach)
-        soft = (inside * (ends - scores)) @ self.part.weight
-        return float(ends[soft.argmax(), 0])
+        reach, weight = self.part.reach, self.part.weight
+        ends = scores + reach
+        soft = ends * _between(scores, reach, ends, weight)
+        soft -= _between(scores, reach, ends, weight * scores)
+        return float(ends[soft.argmax()])
 
     def grade(self, direction: Mechanism) -> Recount:
         """The best threshold along a direction."""

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from mipmech.budget import Event, Stop, Timer
 from mipmech.mechanism import from_reduced
 from mipmech.oracles.cones import Cones, Frontier, Ranges, halves, joined, ranges, sphere
-from mipmech.oracles.goals import Goal
+from mipmech.oracles.goals import NUMBERS, Goal
 from mipmech.oracles.recovery import augment
 from mipmech.oracles.slices import Slice
 from mipmech.truth import Recount
@@ -29,8 +29,9 @@ Floats = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
-# Cones bounded at once: enough to keep numpy busy, few enough to stay in the cache.
+# Cones bounded at once: enough to keep numpy busy; fewer if the agents are many.
 BATCH = 4096
+LEAST_BATCH = 32
 # Of a batch, so many of the most promising centres are tried as directions.
 CENTRES = 64
 # The first look: islands of random directions (fewer on small spheres), then rounds of smaller and
@@ -109,6 +110,7 @@ class Search:
         self.nodes = 0
         self._running = 0  # nodes of the model that is being solved
         self._told = 0.0
+        self.batch = max(LEAST_BATCH, min(BATCH, NUMBERS // len(part.reach)))
 
     # ------------------------------------------------------------ the best found
 
@@ -273,7 +275,7 @@ class Search:
         self.start()
         limit = self.work + most
         while self.groups and len(self.groups[0].cones) and self.work < limit:
-            self._count(0, min(BATCH, limit - self.work), offers=False)
+            self._count(0, min(self.batch, limit - self.work), offers=False)
             self._drop_closed()
             if self.exceeded or self.timer.left == 0:
                 return False
@@ -304,7 +306,7 @@ class Search:
                 self.proved = max(self.proved, open_.drop(self.goal.enough(self.best)))
                 if not open_:
                     break
-                self.hand = open_.take(BATCH)
+                self.hand = open_.take(self.batch)
                 children, stuck = self._cut(self.hand, offers)
                 self.work += 2 * len(self.hand)
                 open_.add(children)

@@ -12,6 +12,7 @@ from mipmech.theory.full_visibility import FiniteWorld, counterexample, proposit
 from mipmech.theory.grids import (
     Grid,
     angular_grid,
+    grid_of,
     paper_etas,
     paper_grid,
     quarter,
@@ -56,6 +57,7 @@ __all__ = [
     "counterexample",
     "density_ratio",
     "gain_ceiling",
+    "grid_of",
     "held_out_bound",
     "lemma3",
     "linear_rule",

@@ -97,11 +97,13 @@ class Grid:
     etas : the values, from ‖p‖ down
     factor : Lemma 4's share, or 1 for a soft oracle
     loss : the best rule at some η of the grid gains at least opt − loss
+    everywhere : opt is that of all rules; if false, of the rules with η in the grid only
     """
 
     etas: Floats
     factor: float
     loss: float
+    everywhere: bool = True
 
     @property
     def additive(self) -> float:
@@ -117,10 +119,16 @@ class Grid:
     def to_dict(self) -> dict[str, Any]:
         """The values and the promise."""
         etas = self.etas.tolist()
-        return {"etas": etas, "factor": self.factor, "additive": self.additive}
+        return {
+            "etas": etas,
+            "factor": self.factor,
+            "additive": self.additive,
+            "everywhere": self.everywhere,
+        }
 
     def __repr__(self) -> str:
         promise = f"Gain ≥ {self.factor:.4g}·opt − {self.additive:.4g}"
+        promise += "" if self.everywhere else ", opt on the grid only"
         return f"Grid({len(self)} values of η from {self.etas[0]:.6g} down: {promise})"
 
 
@@ -187,14 +195,34 @@ def paper_grid(
     angles as Δ: here arccos(1 − ε'), the one next to P w_f.
     """
     geometry = sample if isinstance(sample, Geometry) else reduce(sample)
-    etas = paper_etas(geometry.p_norm, epsilon, sigma, radius)[::-1]
+    return grid_of(geometry, paper_etas(geometry.p_norm, epsilon, sigma, radius), soft)
+
+
+def grid_of(sample: Instance | Geometry, etas: ArrayLike, soft: bool = False) -> Grid:
+    """Any values of η as a grid, with what they lose.
+
+    The argument of `angular_grid` holds with the largest difference of neighbouring angles as Δ, if
+    ‖P w_f‖ is among the values; otherwise directions nearer to P w_f are left out.
+
+    >>> agents, w_f = [[1.0, 0.0], [0.0, 1.0]], [1.0, 0.0]
+    >>> sample = Instance.from_arrays(agents, w_f, visible=[0, 1], cost=1.0)
+    >>> grid_of(sample, [1.0, 0.5, 0.0])
+    Grid(3 values of η from 1 down: Gain ≥ 0.25·opt − 0.3702)
+    """
+    geometry = sample if isinstance(sample, Geometry) else reduce(sample)
+    values = np.unique(np.asarray(etas, dtype=np.float64))[::-1]
+    if not len(values) or not np.isfinite(values).all():
+        raise InputError("give one finite number or more", field="etas")
     factor = 1.0 if soft else float(quarter_factor(geometry.instance))
     size = geometry.p_norm
-    if size == 0 or geometry.rank == 1 or geometry.radius == 0:
-        return Grid(etas, factor, 0.0)
-    angles = np.arccos(np.minimum(etas / size, 1.0))
+    if size == 0:
+        return Grid(values, 1.0, 0.0)
+    everywhere = bool(abs(values[0] - size) <= geometry.band * size / 2)
+    if geometry.rank == 1 or geometry.radius == 0 or not everywhere:
+        return Grid(values, factor, 0.0, everywhere)
+    angles = np.arccos(np.clip(values[values > 0] / size, -1.0, 1.0))
     step = float(np.diff(np.append(angles, math.pi / 2)).max()) + ANGLE_ROUNDING
-    return Grid(etas, factor, 2 * _radius(geometry) * step * size + _band_loss(geometry))
+    return Grid(values, factor, 2 * _radius(geometry) * step * size + _band_loss(geometry))
 
 
 def paper_count(epsilon: float, sigma: float, radius: float) -> float:
