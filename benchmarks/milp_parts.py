@@ -204,8 +204,7 @@ def windows(settings: Settings) -> None:
             "scores in the cones": [
                 range_of(h.limits["lowest"], h.limits["highest"]) for h in hulls
             ],
-            "more than the best (the oracle)": [h.limits["window"] for h in hulls],
-            "stabbing": [stabbed(question, h, best) for h in hulls],
+            "where more than the best can be": [h.limits["window"] for h in hulls],
         }
         reference = None
         for name, chosen in choices.items():
@@ -225,18 +224,6 @@ def windows(settings: Settings) -> None:
 
 def range_of(lowest: Any, highest: Any) -> tuple[float, float]:
     return float(lowest.min()), float(highest.max())
-
-
-def stabbed(question: Question, hull: Hull, best: float) -> tuple[float, float]:
-    """Where the intervals [lowest, highest + ℓ] of more than ``best`` agents meet in some cone."""
-    where = ranges(question.part, hull.cones)
-    low, high = math.inf, -math.inf
-    for starts, ends in zip(where.low, where.high + question.part.reach, strict=True):
-        points = np.concatenate([starts, ends])
-        over = (starts <= points[:, None]) & (points[:, None] <= ends)
-        possible = points[over @ question.goal.mass.whole > best]
-        low, high = min(low, possible.min(initial=low)), max(high, possible.max(initial=high))
-    return float(low), min(float(high), float(hull.limits["highest"].max()))
 
 
 # ------------------------------------------------------------------ persistent models

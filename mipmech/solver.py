@@ -440,7 +440,7 @@ def _solve_new(solver: Any, name: str, model: Any, budget: Budget) -> Solved:
         values=values,
         nodes=0,
         seconds=timer.seconds,
-        solver=f"{name} {'.'.join(map(str, solver.version() or ()))}",
+        solver=f"{name}, through {type(solver).__name__}",
     )
 
 

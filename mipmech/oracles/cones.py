@@ -215,12 +215,38 @@ def stab(starts: Floats, ends: Floats, mass: Numbers, floor: int = 0) -> Floats:
     """
     if (mass == 1).all():
         return _stab_equal(np.sort(starts, axis=1), np.sort(ends, axis=1), floor)
-    # One float later, an end comes after every start that it touches, however the sort breaks ties
-    # (a stable sort would be five times slower).
-    order = np.argsort(np.concatenate([starts, np.nextafter(ends, np.inf)], axis=1), axis=1)
+    _, over = _sweep(starts, ends, mass)
+    return np.asarray(over.max(axis=1, initial=floor), dtype=np.float64)
+
+
+def _sweep(starts: Floats, ends: Floats, mass: Numbers) -> tuple[Floats, Numbers]:
+    """The starts and ends of each row in order, and the mass over each of them and up to the next.
+
+    One float later, an end comes after every start that it touches, however the sort breaks ties
+    (a stable sort would be five times slower).
+    """
+    points = np.concatenate([starts, np.nextafter(ends, np.inf)], axis=1)
+    order = np.argsort(points, axis=1)
     change = np.concatenate([mass, -mass])
-    most = np.cumsum(change[order], axis=1).max(axis=1, initial=floor)
-    return np.asarray(most, dtype=np.float64)
+    return np.take_along_axis(points, order, axis=1), np.cumsum(change[order], axis=1)
+
+
+def stabbed_more(
+    starts: Floats, ends: Floats, mass: Numbers, than: float
+) -> tuple[float, float] | None:
+    """The range of all points over which some row has more mass than this; None if there are none.
+
+    >>> one = np.array([1, 1, 1])
+    >>> stabbed_more(np.array([[0.0, 1.0, 3.0]]), np.array([[2.0, 2.5, 4.0]]), one, 1)
+    (1.0, 2.0000000000000004)
+    """
+    points, over = _sweep(starts, ends, mass)
+    more = over > than
+    if not more.any():
+        return None
+    # The last event of a row leaves nothing over it, so there is always a next one.
+    after = points[:, 1:][more[:, :-1]]
+    return float(points[more].min()), float(after.max())
 
 
 def _stab_equal(starts: Floats, ends: Floats, floor: int) -> Floats:

@@ -39,7 +39,7 @@ from mipmech.budget import Budget, Stop
 from mipmech.errors import InputError
 from mipmech.geometry import Geometry
 from mipmech.oracles import Answer, answer_infeasible, grade, infeasible
-from mipmech.oracles.cones import Cones, ranges
+from mipmech.oracles.cones import Cones, ranges, stabbed_more
 from mipmech.oracles.goals import Density, Goal, SoftDensity
 from mipmech.oracles.recovery import clear, climb
 from mipmech.oracles.search import ROUNDS, Plan, Search, Verdict
@@ -62,6 +62,8 @@ IMPROVEMENT = 1e-6
 LONG = 4.0
 # With reaches beyond this many units the numbers of a soft model differ too much for tolerances.
 TOO_LONG = 1e3
+# A conflict graph of more agents than this costs more than its rows save.
+MOST_IN_GRAPH = 300
 # Nodes for one MILP over a hull; if they do not suffice, the hull is cut in two.
 NODES = 3000
 
@@ -220,7 +222,7 @@ def model_of(oracle: Milp, part: Slice, goal: Goal, norm: Any, **more: Any) -> A
     from formulations.soft_density import soft_density_model  # noqa: PLC0415
 
     data = Data.of(part, goal)
-    if oracle.cliques:
+    if oracle.cliques and len(data.z) <= MOST_IN_GRAPH:
         graph = conflicts(data.z, data.reach, data.p, *data.eta, widen=data.widen)
         more = {**more, "cliques": clique_cover(graph)}
     build = density_model if isinstance(goal, Density) else soft_density_model
@@ -254,7 +256,8 @@ def _norm(oracle: Milp) -> Any:
 
 # One model per geometry, moved from cone to cone and, if it fits, from η to η.
 _PROGRAMS: WeakKeyDictionary[Geometry, dict[str, Program]] = WeakKeyDictionary()
-FIRST_SOLUTION = {"mip_max_improving_sols": 1}
+# One solution is enough to try; cuts below the root cost more than they bring (a fifth, measured).
+FIRST_SOLUTION = {"mip_max_improving_sols": 1, "mip_allow_cut_separation_at_nodes": False}
 
 
 class _Prover:
@@ -329,30 +332,28 @@ def _box(part: Slice) -> tuple[Floats, Floats]:
 def _limits(search: Search, cones: Cones) -> dict[str, Any]:
     """The range of every agent's score over these cones, and the thresholds worth a look there.
 
-    A better density than ``best`` agents of equal weight needs a threshold that best + 1 agents
-    have begun at and best + 1 have not ended before; b may be the largest score of those covered.
-    The best threshold for soft density is some agent's score plus its reach.
+    For density: where, in some cone, more than the best found can be in the margin; moreover b may
+    be the largest score of those covered. The best threshold for soft density is some agent's score
+    plus its reach.
     """
     part, goal = search.part, search.goal
-    m, rank = len(part.reach), math.floor(search.best)
-    counted = isinstance(goal, Density) and goal.mass.equal and rank < m
-    lowest, highest = np.full(m, np.inf), np.full(m, -np.inf)
+    lowest, highest = np.full(len(part.reach), np.inf), np.full(len(part.reach), -np.inf)
     low, high = math.inf, -math.inf
-    for start in range(0, len(cones), 4096):
-        where = ranges(part, cones[start : start + 4096])
+    for start in range(0, len(cones), search.batch):
+        where = ranges(part, cones[start : start + search.batch])
         np.minimum(lowest, where.low.min(axis=0), out=lowest)
         np.maximum(highest, where.high.max(axis=0), out=highest)
-        if counted:
+        if isinstance(goal, Density):
             ends = where.high + part.reach
-            low = min(low, float(np.partition(where.low, rank, axis=1)[:, rank].min()))
-            high = max(high, float(np.partition(ends, m - 1 - rank, axis=1)[:, m - 1 - rank].max()))
-    if counted:
-        window = (low, min(high, float(highest.max())))
-    elif isinstance(goal, Density):
-        window = (float(lowest.min()), float(highest.max()))
+            hit = stabbed_more(where.low, ends, goal.mass.whole, goal.enough(search.best))
+            low, high = (low, high) if hit is None else (min(low, hit[0]), max(high, hit[1]))
+    if not isinstance(goal, Density):
+        low, high = float((lowest + part.reach).min()), float((highest + part.reach).max())
+    elif low > high:  # nothing of it is open any more: any window will do
+        low, high = float(lowest.min()), float(highest.max())
     else:
-        window = (float((lowest + part.reach).min()), float((highest + part.reach).max()))
-    return {"lowest": lowest, "highest": highest, "window": window}
+        high = max(low, min(high, float(highest.max())))
+    return {"lowest": lowest, "highest": highest, "window": (low, high)}
 
 
 def _hull(part: Slice, cones: Cones) -> Any:
