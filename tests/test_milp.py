@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 
 import numpy as np
@@ -376,6 +377,33 @@ def test_block_bounds_hold_for_every_direction_in_the_block(milp):
         assert found.soft_density <= bound * (1 + 1e-12)
     best = MilpSoft()(geometry, 0.55 * size, TENSECONDS)
     assert float(best.value) <= bound
+
+
+def test_threads_do_not_move_each_other_s_models():
+    """The same geometry from two threads: the answers of one after the other."""
+    geometry = reduce(make_instance("gaussian-mixture", 14, 5, seed=3))
+    etas = [share * geometry.p_norm for share in (0.1, 0.5, 0.3, 0.7)]
+    asked = Milp(counting=0, cliques=False)
+    one_by_one = [asked(geometry, eta, TENSECONDS) for eta in etas]
+    with ThreadPoolExecutor(2) as pool:
+        together = list(pool.map(lambda eta: asked(geometry, eta, TENSECONDS), etas))
+    assert all(answer.work["models solved"] > 0 for answer in together)
+    assert [a.at_most for a in together] == [a.at_most for a in one_by_one]
+
+
+@pytest.mark.parametrize("long", [1e3, 1e16, 1e50])
+@pytest.mark.parametrize("asked", [Milp(), Milp(norm="secant"), MilpSoft(norm="secant")])
+def test_one_agent_with_a_very_long_reach(asked, long):
+    agents = np.random.default_rng(0).standard_normal((12, 3))
+    cost = [1 / long, *[2.0] * 11]
+    sample = Instance.from_arrays(agents, [1.0, 2.0, -1.0], visible=[0, 1, 2], cost=cost)
+    geometry = reduce(sample)
+    answer = asked(geometry, 0.3 * geometry.p_norm, TENSECONDS)
+    assert answer.mechanism is not None
+    assert answer.value <= answer.at_most
+    if not answer.soft:
+        truth = brute_force.best_density(sample, 0.3 * geometry.p_norm)
+        assert answer.density == answer.at_most == mass(sample, truth.sure_set)
 
 
 def test_asking_by_name():

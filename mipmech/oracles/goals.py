@@ -21,6 +21,7 @@ from mipmech.mechanism import Mechanism
 from mipmech.oracles.cones import Ranges, soft_stab, stab
 from mipmech.oracles.slices import Masses, Slice, masses
 from mipmech.threshold import best_threshold, densest_threshold
+from mipmech.tolerances import EPSILON
 from mipmech.truth import Recount
 
 Floats = NDArray[np.float64]
@@ -50,12 +51,23 @@ def _between(
     return np.asarray(inside, dtype=np.float64)
 
 
+# A reach beyond this many units never binds for density: b may be the largest score of those
+# covered, and scores differ by little more than 2.
+LONG = 4.0
+# Reaches are rounded, and so is what is added to them; upwards, that is allowed for.
+UP = 1 + 8 * EPSILON
+
+
 class Goal(Protocol):
     """Density or soft density on a slice."""
 
     @property
     def part(self) -> Slice:
         """The directions in question."""
+
+    @property
+    def reach(self) -> Floats:
+        """The agents' reaches, as far as they matter."""
 
     def bounds(self, where: Ranges, floor: float) -> Floats:
         """What a direction in each cone can have at most; ``floor`` stands for anything below."""
@@ -95,22 +107,27 @@ class Density:
         """Density on a slice."""
         return cls(part, masses(part.geometry.instance.weights[part.agents]))
 
+    @property
+    def reach(self) -> Floats:
+        """Cut where they never bind."""
+        return np.minimum(self.part.reach, LONG)
+
     def bounds(self, where: Ranges, floor: float) -> Floats:
         """Interval stabbing."""
-        ends = where.high + self.part.reach
+        ends = where.high + self.reach * UP
         return stab(where.low, ends, self.mass.whole, math.floor(floor))
 
     def estimates(self, v: Floats) -> Floats:
         """Interval stabbing at single directions."""
 
         def estimate(scores: Floats) -> Floats:
-            return stab(scores, scores + self.part.reach, self.mass.whole)
+            return stab(scores, scores + self.reach, self.mass.whole)
 
         return _in_lots(self.part, v, estimate)
 
     def threshold(self, scores: Floats) -> float:
         """The densest threshold: the largest score of those covered."""
-        mass = _between(scores, self.part.reach, scores, self.mass.whole)
+        mass = _between(scores, self.reach, scores, self.mass.whole)
         return float(scores[mass.argmax()])
 
     def grade(self, direction: Mechanism) -> Recount:
@@ -145,12 +162,16 @@ class SoftDensity:
     part: Slice
     gap: float
 
+    @property
+    def reach(self) -> Floats:
+        """As they are."""
+        return self.part.reach
+
     def bounds(self, where: Ranges, floor: float) -> Floats:
         """Stabbing with what each interval can give at most."""
-        return np.maximum(
-            soft_stab(where.low, where.high + self.part.reach, self.part.reach, self.part.weight),
-            floor,
-        )
+        reach = self.part.reach * UP
+        most = soft_stab(where.low, where.high + reach, reach, self.part.weight)
+        return np.maximum(most, floor)
 
     def estimates(self, v: Floats) -> Floats:
         """The best threshold at single directions."""

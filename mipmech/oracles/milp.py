@@ -27,6 +27,7 @@ ones: Σ ω s ≥ best + γ with γ = 1e-6 of the mean weight, which proves best
 from __future__ import annotations
 
 import math
+import threading
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, Literal, get_args
@@ -40,7 +41,7 @@ from mipmech.errors import InputError
 from mipmech.geometry import Geometry
 from mipmech.oracles import Answer, answer_infeasible, grade, infeasible
 from mipmech.oracles.cones import Cones, ranges, stabbed_more
-from mipmech.oracles.goals import Density, Goal, SoftDensity
+from mipmech.oracles.goals import UP, Density, Goal, SoftDensity
 from mipmech.oracles.recovery import clear, climb
 from mipmech.oracles.search import ROUNDS, Plan, Search, Verdict
 from mipmech.oracles.slices import Slice, slice_at
@@ -58,8 +59,6 @@ WIDEN = 1e-6
 SOFT_WIDEN = 1e-7
 # For unequal weights, the least improvement that a cutoff asks for, in mean weights.
 IMPROVEMENT = 1e-6
-# A reach beyond this many units never binds: scores differ by at most 2.
-LONG = 4.0
 # With reaches beyond this many units the numbers of a soft model differ too much for tolerances.
 TOO_LONG = 1e3
 # A conflict graph of more agents than this costs more than its rows save.
@@ -121,8 +120,9 @@ def _ask(oracle: Milp, geometry: Geometry, eta: float, budget: Budget, gap: floa
     goal: Goal = Density.on(part) if gap is None else SoftDensity(part, gap)
     search = Search(part, goal, timer)
     try:
-        if oracle.norm == "cones" or part.dimension <= 1:
-            prover = _Prover(oracle, budget) if _worth_a_model(part, goal) else None
+        worth = _worth_a_model(part, goal)
+        if oracle.norm == "cones" or part.dimension <= 1 or not worth:
+            prover = _Prover(oracle, budget) if worth else None
             plan = Plan(oracle.counting, max(oracle.counting // 10, 1), oracle.most_cones)
             stop = search.run(prover, plan)
         else:
@@ -204,7 +204,7 @@ class Data:
         z = part.across if hidden else np.column_stack([part.along, part.across])
         p = None if hidden else np.eye(z.shape[1])[0]
         soft = isinstance(goal, SoftDensity)
-        reach = part.reach if soft else np.minimum(part.reach, LONG)
+        reach = goal.reach
         largest = 2 + (float(reach.max()) if soft else 0.0)
         widen = float(part.slack.max()) + (SOFT_WIDEN if soft else WIDEN) * (1 + largest)
         # A power of two, so that η and η' share a model unless one is next to ‖p‖ (`Slice.slack`).
@@ -254,8 +254,17 @@ def _norm(oracle: Milp) -> Any:
 # ------------------------------------------------------------------ cones
 
 
-# One model per geometry, moved from cone to cone and, if it fits, from η to η.
-_PROGRAMS: WeakKeyDictionary[Geometry, dict[str, Program]] = WeakKeyDictionary()
+class _Programs(threading.local):
+    """One model per geometry, moved from cone to cone and, if it fits, from η to η.
+
+    Per thread: a model that another thread moves before it is solved would prove something else.
+    """
+
+    def __init__(self) -> None:
+        self.kept: WeakKeyDictionary[Geometry, dict[str, Program]] = WeakKeyDictionary()
+
+
+_PROGRAMS = _Programs()
 # One solution is enough to try; cuts below the root cost more than they bring (a fifth, measured).
 FIRST_SOLUTION = {"mip_max_improving_sols": 1, "mip_allow_cut_separation_at_nodes": False}
 
@@ -297,7 +306,7 @@ class _Prover:
         part, goal = search.part, search.goal
         data = Data.of(part, goal)
         box = _box(part)
-        programs = _PROGRAMS.setdefault(part.geometry, {})
+        programs = _PROGRAMS.kept.setdefault(part.geometry, {})
         # Clique rows are those of one η; without them, one model serves every η.
         where = data.eta if self.oracle.cliques else data.eta[0] == data.eta[1]
         shape = f"{type(goal).__name__} {where} {data.widen}"
@@ -344,7 +353,7 @@ def _limits(search: Search, cones: Cones) -> dict[str, Any]:
         np.minimum(lowest, where.low.min(axis=0), out=lowest)
         np.maximum(highest, where.high.max(axis=0), out=highest)
         if isinstance(goal, Density):
-            ends = where.high + part.reach
+            ends = where.high + goal.reach * UP
             hit = stabbed_more(where.low, ends, goal.mass.whole, goal.enough(search.best))
             low, high = (low, high) if hit is None else (min(low, hit[0]), max(high, hit[1]))
     if not isinstance(goal, Density):

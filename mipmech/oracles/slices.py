@@ -100,7 +100,6 @@ def slice_at(geometry: Geometry, eta_low: float, eta_high: float | None = None) 
         tilt += 2 * geometry.rounding.back + geometry.rounding.p / size
     lengths = np.linalg.norm(z, axis=1)
     slack = geometry.rounding.z[counts] + SAFETY * lengths * (tilt + 8 * (k + 4) * EPSILON)
-    slack += 4 * EPSILON * geometry.reach[counts]
     return Slice(
         geometry=geometry,
         least=least,

@@ -95,7 +95,8 @@ class Grid:
     """Values of η to ask an oracle for, and what the best of the answers is then worth.
 
     etas : the values, from ‖p‖ down
-    factor : Lemma 4's share, or 1 for a soft oracle
+    factor : Lemma 4's share, or 1 for a soft oracle; for thresholds in real numbers, since
+        b + ℓ/2 may be no other float than b (a reach of 1 beside one of 1e20)
     loss : the best rule at some η of the grid gains at least opt − loss
     everywhere : opt is that of all rules; if false, of the rules with η in the grid only
     """
