@@ -248,9 +248,9 @@ def solve(
     name = grid if isinstance(grid, str) else "given"
     values = _grid(geometry, grid, epsilon, sigma, radius, soft)
     loop = _Loop(geometry, asked, values, thresholds, soft, timer)
-    try:
+    with timer.listening():
         stop = loop.one_by_one() if skip == "no" else loop.by_blocks(skip)
-    except KeyboardInterrupt:
+    if timer.interrupted:
         stop = Stop.INTERRUPTED
     return Solution(
         instance=geometry.instance,

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
+import signal
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from fractions import Fraction
+from types import FrameType
 
 from mipmech.errors import InputError
 from mipmech.exact import round_down, round_up
@@ -72,6 +76,7 @@ class Timer:
     def __init__(self, budget: Budget) -> None:
         self.budget = budget
         self.began = time.monotonic()
+        self.interrupted = False
 
     @property
     def seconds(self) -> float:
@@ -80,8 +85,32 @@ class Timer:
 
     @property
     def left(self) -> float:
-        """Time until the limit, never negative."""
-        return max(0.0, self.budget.seconds - self.seconds)
+        """Time until the limit, never negative; none is left once somebody pressed Ctrl-C."""
+        return 0.0 if self.interrupted else max(0.0, self.budget.seconds - self.seconds)
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """While inside, Ctrl-C ends the time of this clock; a second one interrupts as usual.
+
+        An exception at any moment could catch a search between two states that are both right; a
+        clock that has run out is looked at only where it is safe.
+        """
+        usual = signal.getsignal(signal.SIGINT)
+        here = threading.current_thread() is threading.main_thread()
+        if not here or not callable(usual):
+            yield
+            return
+
+        def hear(number: int, frame: FrameType | None) -> None:
+            if self.interrupted:
+                usual(number, frame)
+            self.interrupted = True
+
+        signal.signal(signal.SIGINT, hear)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, usual)
 
     def tell(self, lower: Fraction | float, upper: Fraction | float | None, work: int) -> None:
         """Report progress to whoever watches."""

@@ -216,19 +216,20 @@ class Program:
         if report is not None:
             highs.cbMipInterrupt += report
         try:
-            interrupted = _run_in_thread(highs)
+            with timer.listening():
+                _run_in_thread(highs, timer)
         finally:
             if report is not None:
                 highs.cbMipInterrupt -= report
         fault = None if report is None else report.fault
-        solved = self._read(highs, timer, interrupted)
-        if interrupted or fault is not None:
+        solved = self._read(highs, timer)
+        if timer.interrupted or fault is not None:
             self.highs = None  # a HiGHS that was told to stop stops at once ever after
         if fault is not None:
             raise fault
         return solved
 
-    def _read(self, highs: Any, timer: Timer, interrupted: bool) -> Solved:
+    def _read(self, highs: Any, timer: Timer) -> Solved:
         import highspy  # noqa: PLC0415
 
         state = highspy.HighsModelStatus
@@ -257,7 +258,7 @@ class Program:
             bound = info.mip_dual_bound if mixed else -better * math.inf
             if stop is Stop.FAILED or not math.isfinite(bound):
                 bound = -better * math.inf
-        if interrupted:
+        if timer.interrupted:
             stop = Stop.INTERRUPTED
         values: dict[str, float] = {}
         if found:
@@ -311,25 +312,19 @@ def set_options(highs: Any, options: Mapping[str, Any]) -> None:
             raise InputError(f"HiGHS takes no option {name} = {setting!r}", field="options")
 
 
-def _run_in_thread(highs: Any) -> bool:
-    """Run HiGHS so that Ctrl-C stops it and keeps what it has; whether that happened.
+def _run_in_thread(highs: Any, timer: Timer) -> None:
+    """Run HiGHS so that Ctrl-C is heard: it stops then, and keeps what it has.
 
     Off the main thread no signal arrives, and the call may run as it is.
     """
     if threading.current_thread() is not threading.main_thread():
         highs.run()
-        return False
+        return
     thread = highs.startSolve()
-    interrupted = False
-    while True:
-        try:
-            done, _status = highs.wait(HEARTBEAT)
-            if done:
-                thread.join()
-                return interrupted
-        except KeyboardInterrupt:
-            interrupted = True
+    while not highs.wait(HEARTBEAT)[0]:
+        if timer.interrupted:
             highs.cancelSolve()
+    thread.join()
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import signal
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 
@@ -258,6 +259,39 @@ def test_a_short_limit_on_a_hard_instance():
     assert 0 < answer.density < answer.at_most <= 1
     assert recount(geometry.instance, answer.mechanism).density == answer.density
     assert answer.seconds < 5
+
+
+@pytest.mark.parametrize("moment", [1, 2, 3, 5])
+@pytest.mark.parametrize("asked", [Milp(), Milp(counting=0), Milp(norm="secant"), MilpSoft()])
+def test_bounds_hold_whenever_ctrl_c_comes(asked, moment):
+    geometry = reduce(make_instance("uniform-ball", 30, 6, seed=4))
+    eta = 0.6 * geometry.p_norm
+    seen: list[Event] = []
+
+    def watch(event):
+        seen.append(event)
+        if len(seen) == moment:
+            signal.raise_signal(signal.SIGINT)
+
+    answer = asked(geometry, eta, Budget(30.0, watch=watch))
+    best = (
+        MilpSoft()(geometry, eta, TENSECONDS) if answer.soft else Milp()(geometry, eta, TENSECONDS)
+    )
+    assert answer.mechanism is not None
+    assert answer.value <= best.at_most
+    assert best.value <= answer.at_most
+    if len(seen) >= moment:
+        assert answer.stop in (Stop.INTERRUPTED, Stop.CLOSED)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_second_ctrl_c_is_not_kept_waiting():
+    timer = Budget().start()
+    with timer.listening():
+        signal.raise_signal(signal.SIGINT)
+        assert timer.left == 0
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
 
 
 @pytest.mark.parametrize("asked", [Milp(), Milp(counting=0), MilpSoft()])

@@ -84,6 +84,10 @@ class Goal(Protocol):
     def value(self, found: Recount) -> float:
         """The exact value of a recount, rounded down if it is no float."""
 
+    @property
+    def most(self) -> float:
+        """No direction has more, whatever it is."""
+
     def enough(self, best: float) -> float:
         """A cone whose bound is not above this is closed."""
 
@@ -137,6 +141,11 @@ class Density:
     def value(self, found: Recount) -> float:
         """Whole weights in the margin."""
         return round_down(Fraction(math.floor(found.density / self.mass.unit)))
+
+    @property
+    def most(self) -> float:
+        """Everybody."""
+        return float(self.mass.whole.sum())
 
     def enough(self, best: float) -> float:
         """Only what is above the best found is worth a look."""
@@ -197,6 +206,11 @@ class SoftDensity:
     def value(self, found: Recount) -> float:
         """Soft density in multiples of the unit, rounded down."""
         return round_down(found.soft_density_below / Fraction(self.part.geometry.unit))
+
+    @property
+    def most(self) -> float:
+        """Everybody moves as far as possible."""
+        return float(self.part.weight @ self.part.reach) * (1 + len(self.part.reach) * EPSILON) * UP
 
     def enough(self, best: float) -> float:
         """The best value and the gap."""

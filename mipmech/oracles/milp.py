@@ -119,18 +119,18 @@ def _ask(oracle: Milp, geometry: Geometry, eta: float, budget: Budget, gap: floa
     part = slice_at(geometry, eta)
     goal: Goal = Density.on(part) if gap is None else SoftDensity(part, gap)
     search = Search(part, goal, timer)
-    try:
-        worth = _worth_a_model(part, goal)
+    worth = _worth_a_model(part, goal)
+    with timer.listening():
         if oracle.norm == "cones" or part.dimension <= 1 or not worth:
             prover = _Prover(oracle, budget) if worth else None
             plan = Plan(oracle.counting, max(oracle.counting // 10, 1), oracle.most_cones)
             stop = search.run(prover, plan)
         else:
             stop = _whole_sphere(oracle, search, budget)
-    except KeyboardInterrupt:
+        if search.found is None:
+            search.look(1, thorough=False)
+    if timer.interrupted:
         stop = Stop.INTERRUPTED
-    if search.found is None:
-        search.look(1, thorough=False)
     mechanism = None if search.found is None else search.found.mechanism
     return grade(
         oracle,
@@ -284,7 +284,7 @@ class _Prover:
         solved = self._solve(search, _hull(part, cones), limits, cutoff / units)
         search.solved(solved.nodes)
         if solved.stop is Stop.INTERRUPTED:
-            raise KeyboardInterrupt
+            search.timer.interrupted = True
         if solved.has is Has.INFEASIBLE:
             return Verdict.CLOSED, bound
         if solved.values and _recover(search, solved):
@@ -308,11 +308,15 @@ class _Prover:
         box = _box(part)
         programs = _PROGRAMS.kept.setdefault(part.geometry, {})
         # Clique rows are those of one η; without them, one model serves every η.
-        where = data.eta if self.oracle.cliques else data.eta[0] == data.eta[1]
+        rows = self.oracle.cliques and len(data.z) <= MOST_IN_GRAPH
+        where = data.eta if rows else data.eta[0] == data.eta[1]
         shape = f"{type(goal).__name__} {where} {data.widen}"
         program = programs.get(shape)
+        rest = Budget(search.timer.left, self.budget.threads, NODES)
         if program is None or self.oracle.solver != "highs":
             model = model_of(self.oracle, part, goal, cone, at_least=cutoff, box=box, **limits)
+            if self.oracle.solver != "highs":
+                return solve(model, self.oracle.solver, rest)
             programs.clear()  # one at a time: a thousand values of η must not fill the memory
             program = programs[shape] = Program(model, FIRST_SOLUTION)
         else:
@@ -322,9 +326,6 @@ class _Prover:
             set_cone(model, cone, box)
             set_margin(model, **limits)
             set_cutoff(model, cutoff)
-        rest = Budget(search.timer.left, self.budget.threads, NODES)
-        if self.oracle.solver != "highs":
-            return solve(model, self.oracle.solver, rest)
         return program.solve(rest)
 
 
@@ -450,13 +451,18 @@ def _whole_sphere(oracle: Milp, search: Search, budget: Budget) -> Stop:
     while True:
         units, bound, cutoff = _cutoff(search, data)
         model = model_of(oracle, part, goal, norm, at_least=cutoff / units)
-        rest = Budget(search.timer.left, budget.threads, budget.nodes, search.follow(units))
+
+        def in_goal(found: float, least: float = bound, each: float = units) -> float:
+            # The model knows only what reaches the cutoff; below it, nothing is said.
+            return max(least, _rounded_bound(goal, found, each))
+
+        rest = Budget(search.timer.left, budget.threads, budget.nodes, search.follow(in_goal))
         solved = solve(model, oracle.solver, rest)
         search.solved(solved.nodes)
         if solved.has is Has.INFEASIBLE:
             search.lower(bound)
             return Stop.FINISHED
-        search.lower(_rounded_bound(goal, solved.bound, units))
+        search.lower(in_goal(solved.bound))
         if solved.values:
             _recover(search, solved)
         if solved.stop is not Stop.FINISHED or search.closed:

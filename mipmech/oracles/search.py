@@ -90,7 +90,8 @@ class Search:
     """The state of a search: the best mechanism found, and what is still open.
 
     best : its value, in the goal's units; only recounts change it
-    proved : closed groups have no more than this (above ``best`` only by a prover's tolerance)
+    proved : closed groups have no more than this (above ``best`` only by a prover's tolerance);
+        before the start, no direction has more
     """
 
     def __init__(self, part: Slice, goal: Goal, timer: Timer, best: float = 0.0) -> None:
@@ -99,7 +100,7 @@ class Search:
         self.timer = timer
         self.found: Recount | None = None
         self.best = best
-        self.proved = best
+        self.proved = goal.most
         self.groups: list[Group] = []
         self.active: Frontier | None = None
         self.hand: Cones | None = None
@@ -209,15 +210,14 @@ class Search:
         self.nodes += nodes
         self._running = 0
 
-    def follow(self, units: float) -> Callable[[Event], None] | None:
-        """Pass a solver's events on, in the goal's terms and with the best mechanism recounted."""
+    def follow(self, in_goal: Callable[[float], float]) -> Callable[[Event], None] | None:
+        """Pass a solver's events on; ``in_goal`` makes its bounds safe, in the goal's units."""
         if self.timer.budget.watch is None:
             return None
 
         def watch(event: Event) -> None:
-            bound = math.inf if event.upper is None else event.upper * units
-            if math.isfinite(bound):
-                self.ceiling = min(self.ceiling, max(self.best, bound))
+            if event.upper is not None and math.isfinite(event.upper):
+                self.ceiling = min(self.ceiling, in_goal(event.upper))
             self._running = event.work
             self.tell(often=True)
 
@@ -230,13 +230,14 @@ class Search:
         self._told = self.timer.seconds
         exactly = self.goal.exactly
         work = self.work + self.nodes + self._running
-        self.timer.tell(exactly(self.best), exactly(min(self.upper, 1e300)), work)
+        self.timer.tell(exactly(self.best), exactly(self.upper), work)
 
     # ------------------------------------------------------------ the search
 
     def start(self) -> None:
         """Everything is open."""
         self.groups = [self._bounded(sphere(self.part.dimension))]
+        self.proved = 0.0
 
     def run(self, prove: Prover | None, plan: Plan) -> Stop:
         """Search until everything is closed, or the time or the plan's cones are used up."""
@@ -296,12 +297,12 @@ class Search:
     def _count(self, place: int, most: int, offers: bool = True) -> None:
         """Cut and bound the cones of a group, the most promising first, until it is closed."""
         group = self.groups[place]
-        open_ = self.active = Frontier(group.cones, self.goal.grain)
         fine = [group.fine]
-        self.groups[place] = Group(group.cones[:0], group.fine)
-        self.hand = group.cones[:0]
         limit = self.work + most
+        self.hand = group.cones[:0]
+        open_ = self.active = Frontier(group.cones, self.goal.grain)
         try:
+            self.groups[place] = Group(group.cones[:0], group.fine)
             while self.work < limit and self.timer.left > 0 and not self.exceeded:
                 self.proved = max(self.proved, open_.drop(self.goal.enough(self.best)))
                 if not open_:
@@ -314,7 +315,7 @@ class Search:
                 self.hand = self.hand[:0]
                 self.tell(often=True)
         finally:
-            open_.add(self.hand)  # what was being cut when Ctrl-C came
+            open_.add(self.hand)  # what was being cut if something went wrong
             rest = open_.everything() if open_ else self.hand[:0]
             self.groups[place] = Group(rest, joined(fine))
             self.active = None
