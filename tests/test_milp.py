@@ -251,6 +251,14 @@ class TestOddCases:
             assert answer.value <= answer.at_most
 
 
+def test_a_limit_on_nodes():
+    geometry = reduce(make_instance("uniform-ball", 30, 6, seed=4))
+    answer = Milp(counting=0)(geometry, 0.6 * geometry.p_norm, Budget(20.0, nodes=100))
+    assert answer.stop is Stop.NODES
+    assert answer.value < answer.at_most
+    assert 100 <= answer.work["nodes"] <= 200
+
+
 def test_a_short_limit_on_a_hard_instance():
     geometry = reduce(make_instance("uniform-ball", 80, 8, seed=1))
     answer = Milp()(geometry, 0.6 * geometry.p_norm, Budget(1.0))

@@ -123,7 +123,9 @@ def _ask(oracle: Milp, geometry: Geometry, eta: float, budget: Budget, gap: floa
     with timer.listening():
         if oracle.norm == "cones" or part.dimension <= 1 or not worth:
             prover = _Prover(oracle, budget) if worth else None
-            plan = Plan(oracle.counting, max(oracle.counting // 10, 1), oracle.most_cones)
+            later = max(oracle.counting // 10, 1)
+            nodes = math.inf if budget.nodes is None else budget.nodes
+            plan = Plan(oracle.counting, later, oracle.most_cones, nodes)
             stop = search.run(prover, plan)
         else:
             stop = _whole_sphere(oracle, search, budget)
@@ -312,7 +314,9 @@ class _Prover:
         where = data.eta if rows else data.eta[0] == data.eta[1]
         shape = f"{type(goal).__name__} {where} {data.widen}"
         program = programs.get(shape)
-        rest = Budget(search.timer.left, self.budget.threads, NODES)
+        allowed = self.budget.nodes
+        nodes = NODES if allowed is None else min(NODES, max(0, allowed - search.nodes))
+        rest = Budget(search.timer.left, self.budget.threads, nodes)
         if program is None or self.oracle.solver != "highs":
             model = model_of(self.oracle, part, goal, cone, at_least=cutoff, box=box, **limits)
             if self.oracle.solver != "highs":

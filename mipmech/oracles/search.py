@@ -76,11 +76,15 @@ class Group:
 
 @dataclass(frozen=True)
 class Plan:
-    """How many cones to count before the prover is asked, then in each group, and at most."""
+    """How many cones to count before the prover is asked, then in each group, and at most.
+
+    nodes : a prover's nodes, at most
+    """
 
     first: int
     later: int
     most: int
+    nodes: float = math.inf
 
 
 Prover = Callable[["Search", Cones], tuple[Verdict, float]]
@@ -265,6 +269,8 @@ class Search:
             place = max(open_, key=lambda i: self.groups[i].bound)
             self._count(place, min(plan.later, plan.most - self.work))
             if self.timer.left > 0 and self.groups[place].bound > self.goal.enough(self.best):
+                if self.nodes >= plan.nodes:
+                    return Stop.NODES
                 self._prove(place, prove)
             self.tell(often=True)
 
