@@ -372,6 +372,12 @@ INTERFACES = {
 }
 
 
+QUIET: dict[str, dict[str, Any]] = {
+    "scip": {"display/verblevel": 0},
+    "gurobi": {"OutputFlag": 0},
+}
+
+
 def solve(model: Any, name: str = "highs", budget: Budget | None = None) -> Solved:
     """Solve a model with HiGHS, or with any solver that Pyomo knows by this name."""
     budget = budget or Budget()
@@ -404,6 +410,10 @@ def _solve_new(solver: Any, name: str, model: Any, budget: Budget) -> Solved:
     solver.config.threads = budget.threads
     solver.config.rel_gap = 0
     solver.config.load_solutions = False
+    # Pyomo reads what a solver prints in a thread of its own; SCIP prints without letting other
+    # threads run, and both wait for ever once the pipe between them is full.
+    for option, setting in QUIET.get(name, {}).items():
+        solver.config.solver_options[option] = setting
     solver.config.raise_exception_on_nonoptimal_result = False
     try:
         results = solver.solve(model)
