@@ -28,7 +28,6 @@ from mipmech.geometry import Geometry, reduce
 from mipmech.instance import Instance
 from mipmech.oracles import REGISTRY, Oracle, eta_of, oracle_named
 from mipmech.theory.projection import gain_ceiling
-from mipmech.tolerances import CLOSED
 from mipmech.truth import Recount
 
 app = typer.Typer(
@@ -226,8 +225,11 @@ def oracle(
     segments: Segments = None,
     solver: SolverName = None,
     gap: Annotated[
-        float, typer.Option("--gap", help="A relative gap up to this counts as optimal.")
-    ] = CLOSED,
+        float | None,
+        typer.Option(
+            "--gap", help="A relative gap up to this counts as optimal [1e-6; soft 2e-5]."
+        ),
+    ] = None,
     write_model: Annotated[
         Path | None,
         typer.Option("--write-model", help="Write the model (.mps, .lp) and do not solve it."),
@@ -243,7 +245,7 @@ def oracle(
     def work() -> int:
         timer = _timer(seconds)
         asked = _oracle(name, norm=norm, segments=segments, solver=solver)
-        if not gap >= 0:
+        if gap is not None and not gap >= 0:
             raise InputError(f"is {gap}; give 0 or more", field="gap")
         with _progress(f"reading {instance}", quiet or as_json):
             geometry = reduce(Instance.load(instance))

@@ -175,6 +175,14 @@ def test_a_gap_of_ones_own(capsys, hard):
     assert json.loads(out)["status"] == "optimal"
 
 
+def test_a_gap_stricter_than_the_oracle_s(capsys, sample):
+    arguments = ("oracle", sample, "--eta-fraction", "0.6", "--oracle", "milp-soft", "--json")
+    status, out, _ = run(capsys, *arguments)
+    assert (status, json.loads(out)["status"]) == (0, "optimal")
+    status, out, _ = run(capsys, *arguments, "--gap", "1e-12")
+    assert (status, json.loads(out)["status"]) == (1, "gap")
+
+
 @pytest.mark.parametrize("command", [("oracle", "--eta-fraction", "0.6"), ("solve",)])
 def test_two_seconds_on_a_hard_instance(capsys, hard, command):
     status, out, _ = run(capsys, command[0], hard, *command[1:], "--seconds", "2", "--json")

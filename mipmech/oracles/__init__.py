@@ -103,10 +103,10 @@ class Answer:
     @property
     def status(self) -> Status:
         """What the answer amounts to."""
-        return self.status_at(0.0)
+        return self.status_at(None)
 
-    def status_at(self, gap: float) -> Status:
-        """The same if a relative gap up to this counts as optimal.
+    def status_at(self, gap: float | None) -> Status:
+        """The same if a relative gap up to this counts as optimal; None: if the bounds meet.
 
         "gap" also if nothing was found and nothing proved.
         """
@@ -114,7 +114,8 @@ class Answer:
             return "infeasible"
         if self.at_most is None:
             return "gap" if self.recount is None else "feasible"
-        return "optimal" if self.closed or self.gap <= gap else "gap"
+        met = self.closed if gap is None else self.gap <= gap
+        return "optimal" if met else "gap"
 
     def to_dict(self) -> dict[str, Any]:
         """The object printed under ``--json``; bounds are rounded outward."""
