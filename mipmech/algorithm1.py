@@ -81,7 +81,7 @@ class Step:
             "status": self.answer.status,
             "value": round_down(self.answer.value),
             "at_most": None if upper is None else round_up(upper),
-            "gain": float(self.gain),
+            "gain": round_down(self.gain),
             "stop": self.answer.stop.value,
             "seconds": self.answer.seconds,
         }
@@ -250,7 +250,7 @@ def solve(
     loop = _Loop(geometry, asked, values, thresholds, soft, timer)
     with timer.listening():
         stop = loop.one_by_one() if skip == "no" else loop.by_blocks(skip)
-    if timer.interrupted:
+    if timer.interrupted and loop.done < len(values):
         stop = Stop.INTERRUPTED
     return Solution(
         instance=geometry.instance,
@@ -351,8 +351,9 @@ class _Loop:
         step = Step(answer, rule)
         self.steps.append(step)
         self.answered = max(self.answered, self.gain_bound(answer))
-        if rule is not None and (self.best is None or step.gain > self.best.gain):
-            self.best = step
+        # A rule that lowers quality is worse than none.
+        if rule is not None and step.gain >= 0:
+            self.best = step if self.best is None or step.gain > self.best.gain else self.best
         self.tell()
         return Stop.INTERRUPTED if answer.stop is Stop.INTERRUPTED else None
 
@@ -360,7 +361,7 @@ class _Loop:
         """No rule at this η gains more, by what the oracle has proved."""
         moved = self.most_moved(Fraction(1))
         if answer.at_most is not None:
-            moved = min(moved, answer.at_most if self.soft else self.most_moved(answer.at_most))
+            moved = min(moved, answer.at_most if answer.soft else self.most_moved(answer.at_most))
         band = Fraction(self.geometry.band) * Fraction(self.geometry.p_norm)
         return max(Fraction(0), Fraction(answer.eta) + band) * moved
 

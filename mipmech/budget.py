@@ -70,6 +70,10 @@ class Budget:
         return replace(self, seconds=timer.left)
 
 
+# The clocks that Ctrl-C stops; only the main thread, where signals arrive, has any.
+_LISTENING: list[Timer] = []
+
+
 class Timer:
     """The clock of one call."""
 
@@ -95,22 +99,28 @@ class Timer:
         An exception at any moment could catch a search between two states that are both right; a
         clock that has run out is looked at only where it is safe.
         """
-        usual = signal.getsignal(signal.SIGINT)
         here = threading.current_thread() is threading.main_thread()
+        usual = signal.getsignal(signal.SIGINT)
         if not here or not callable(usual):
             yield
             return
 
         def hear(number: int, frame: FrameType | None) -> None:
-            if self.interrupted:
+            if all(timer.interrupted for timer in _LISTENING):
                 usual(number, frame)
-            self.interrupted = True
+            for timer in _LISTENING:
+                timer.interrupted = True
 
-        signal.signal(signal.SIGINT, hear)
+        outermost = not _LISTENING
+        _LISTENING.append(self)
+        if outermost:  # clocks inside one another all hear the same signal
+            signal.signal(signal.SIGINT, hear)
         try:
             yield
         finally:
-            signal.signal(signal.SIGINT, usual)
+            _LISTENING.remove(self)
+            if outermost:
+                signal.signal(signal.SIGINT, usual)
 
     def tell(self, lower: Fraction | float, upper: Fraction | float | None, work: int) -> None:
         """Report progress to whoever watches."""

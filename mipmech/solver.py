@@ -116,7 +116,6 @@ class Program:
         column = {id(v): j for j, v in enumerate(self.variables)}
         self.names = [v.name for v in self.variables]
         rows = list(self.model.component_data_objects(Constraint, active=True))
-        self.row_names = [row.name for row in rows]
         start: list[int] = [0]
         index: list[int] = []
         coefficients: list[Any] = []
@@ -368,7 +367,6 @@ def linear_program(
 INTERFACES = {
     "scip": ("scip_direct", "scip"),
     "gurobi": ("gurobi_persistent", "gurobi"),
-    "highs": ("highs",),
 }
 
 
@@ -379,7 +377,11 @@ QUIET: dict[str, dict[str, Any]] = {
 
 
 def solve(model: Any, name: str = "highs", budget: Budget | None = None) -> Solved:
-    """Solve a model with HiGHS, or with any solver that Pyomo knows by this name."""
+    """Solve a model with HiGHS, or with any solver that Pyomo knows by this name.
+
+    Other solvers get the time limit, and where Pyomo can tell them the threads and a gap of 0; not
+    the limit on nodes, no watcher, and no Ctrl-C before they return.
+    """
     budget = budget or Budget()
     if name == "highs":
         return Program(model).solve(budget, budget.watch)
@@ -437,6 +439,8 @@ def _solve_new(solver: Any, name: str, model: Any, budget: Budget) -> Solved:
         TerminationCondition.interrupted: Stop.INTERRUPTED,
         TerminationCondition.convergenceCriteriaSatisfied: Stop.FINISHED,
     }.get(why, Stop.FINISHED if infeasible else Stop.FAILED)
+    if stop is Stop.FAILED:
+        bound = math.inf
     return Solved(
         has=_has(infeasible, found, stop),
         stop=stop,
@@ -489,6 +493,8 @@ def _solve_program(name: str, model: Any, budget: Budget) -> Solved:
     done = infeasible or why == TerminationCondition.optimal
     timed = why == TerminationCondition.maxTimeLimit
     stop = Stop.FINISHED if done else Stop.TIME if timed else Stop.FAILED
+    if stop is Stop.FAILED:
+        bound = math.inf
     has = _has(infeasible, found, stop)
     return Solved(has, stop, objective, bound, values, 0, timer.seconds, name)
 
@@ -513,7 +519,7 @@ def _values(model: Any) -> dict[str, float]:
 
 def write_model(model: Any, path: str | Path) -> None:
     """Write a model to a file that other solvers read: .lp or .mps, by the ending."""
-    suffix = Path(path).suffix.lower()
+    suffix = Path(path).suffix
     if suffix not in (".lp", ".mps"):
         raise InputError("must end in .lp or .mps", file=path, field="write-model")
     try:

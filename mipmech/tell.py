@@ -6,6 +6,8 @@ import sys
 import textwrap
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +18,6 @@ from rich.text import Text
 
 from mipmech.algorithm1 import Solution
 from mipmech.description import Description
-from mipmech.exact import round_up
 from mipmech.geometry import Geometry
 from mipmech.instance import Instance
 from mipmech.oracles import Answer
@@ -263,13 +264,34 @@ def _name(record: str) -> str:
     return record.partition("(")[0]
 
 
+def _down(value: Fraction | float, digits: int = 6) -> str:
+    """A number to so many digits, not rounded up; a bound is none if it is.
+
+    >>> _down(0.12345678), _up(0.12345678), _up(1.0), _up(0.0)
+    ('0.123456', '0.123457', '1', '0')
+    """
+    return _digits(value, digits, ROUND_FLOOR)
+
+
+def _up(value: Fraction | float, digits: int = 6) -> str:
+    """A number to so many digits, not rounded down."""
+    return _digits(value, digits, ROUND_CEILING)
+
+
+def _digits(value: Fraction | float, digits: int, rounding: str) -> str:
+    exact = Fraction(value)
+    context = Context(prec=digits, rounding=rounding)
+    rounded = context.divide(Decimal(exact.numerator), Decimal(exact.denominator))
+    return f"{float(rounded):.{digits}g}"
+
+
 def _bounds(answer: Answer, status: str) -> str:
-    lower = f"{float(answer.value):.6g}"
+    lower = _down(answer.value)
     if answer.at_most is None:
         return f"{status}: {lower}, with no bound promised"
-    upper = f"{round_up(answer.at_most):.6g}"
+    upper = _up(answer.at_most)
     if status == "optimal":
-        return f"optimal: {lower} ({answer.level})"
+        return f"optimal: {float(answer.value):.6g} ({answer.level})"
     return f"gap of {answer.gap:.2%}: between {lower} and {upper} ({answer.level})"
 
 
@@ -304,8 +326,8 @@ def tell_solution(
         bound = found.bound
         on_grid = "" if bound.scope == "all" else " with these η"
         entries["proved"] = (
-            f"gain ≥ {bound.factor:.4g}·opt − {bound.additive:.4g}, and no rule gains more than"
-            f" {bound.upper:.6g} (attested, over all rules{on_grid})"
+            f"gain ≥ {_down(bound.factor, 4)}·opt − {_up(bound.additive, 4)}, and no rule gains"
+            f" more than {_up(bound.upper)} (attested, over all rules{on_grid})"
         )
         if instance.known is not None and instance.known.lower > 0:
             share = float(found.gain) / instance.known.upper

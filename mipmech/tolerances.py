@@ -43,7 +43,8 @@ TIE = 1e-12
 # The problem:
 
 # Density bounds this near to each other (relatively) count as met: a solver's cutoff cannot tell
-# sums of weights apart that differ by less. Densities of equal weights differ by far more.
+# sums of weights apart that differ by less. Densities of fewer than a million equal weights differ
+# by more.
 CLOSED = 1e-6
 # Soft density is no matter of counting; its oracle is content with this gap.
 SOFT_CLOSED = 2e-5

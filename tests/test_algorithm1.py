@@ -175,6 +175,9 @@ def test_any_grid_and_any_oracle():
     found = solve(geometry, epsilon=1.0, grid=two, oracle=Milp(norm="secant"))
     assert (found.grid_name, len(found.steps)) == ("given", 2)
     check(found, instance)
+    worse = solve(geometry, epsilon=1.0, grid=[-0.5 * geometry.p_norm])
+    assert worse.gain == 0  # a rule that lowers quality is worse than none
+    assert worse.mechanism is None
     some = solve(geometry, epsilon=1.0, grid=[0.5 * geometry.p_norm])
     assert some.bound.scope == "grid"  # nothing is said of directions nearer to P w_f
     assert some.bound.upper >= float(some.gain)

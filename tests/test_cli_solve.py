@@ -147,6 +147,8 @@ def test_nothing_to_solve(capsys, tmp_path):
         (("oracle", "--eta", "0.1", "--gap", "-1"), "gap"),
         (("oracle", "--eta", "0.1", "--oracle", "projection", "--norm", "box"), "does not take"),
         (("oracle", "--eta", "0.1", "--norm", "secant", "--segments", "0"), "segments"),
+        (("oracle", "--eta", "0.1", "--norm", "secant", "--segments", "1"), "segments"),
+        (("oracle", "--eta", "0.1", "--write-model", "a.LP"), ".lp or .mps"),
         (("oracle", "--eta", "0.1", "--norm", "secant", "--solver", "nosuch"), "not installed"),
         (("oracle", "--eta", "0.1", "--norm", "exact"), "not linear"),
         (("oracle", "--eta", "0.1", "--write-model", "a.txt"), ".lp or .mps"),

@@ -350,6 +350,8 @@ def test_the_oracle_is_recorded():
     assert "gap=1e-05" in repr(MilpSoft())
     with pytest.raises(InputError, match="norm"):
         Milp(norm="sphere")
+    with pytest.raises(InputError, match="gap"):
+        MilpSoft(gap=math.nan)
     with pytest.raises(InputError, match="segments"):
         Milp(norm="secant", segments=0)
 

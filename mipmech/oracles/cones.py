@@ -293,11 +293,11 @@ def soft_stab(starts: Floats, ends: Floats, reach: Floats, weight: Floats) -> Fl
     best = value.max(axis=1, initial=0.0)
     # Sums of 3m terms of size at most the largest end.
     size = np.abs(points).max(axis=1) + reach.max()
-    return np.asarray(best + 8 * m * EPSILON * size)
+    return np.asarray(best + 16 * m * EPSILON * size)
 
 
 class Frontier:
-    """The open cones, the most promising first; memory of what cannot be refined further.
+    """The open cones, the most promising first.
 
     Cones with nearly the same bound are kept together, so that taking the best is cheap.
     """

@@ -15,10 +15,12 @@ another breakpoint there, and the model is solved again.
 **What the upper bound rests on.** A cone closed by counting rests on float arithmetic with every
 rounding added to the intervals (`cones`, `Slice.slack`). A model closed by HiGHS rests on HiGHS:
 its tolerances are set to 1e-7 (with 1e-9 it gave false bounds on soft models, 4 of 80; with 1e-7
-none), M is at most a few units because agents are scaled to ‖z‖ ≤ 1, and beyond `Slice.slack` the
+none), M is at most a few units because agents are scaled to ‖z‖ ≤ 1 (and the longest reach, for
+soft density), and beyond `Slice.slack` the
 margin is widened on each side by 1e-6·(1 + largest M), for soft density by a tenth of that. So
 every true mechanism is feasible with a clearance of ten tolerances (one), and HiGHS would have to
-err by that much to lose it. Hence the level "attested", never "proved".
+err by that much to lose it. Hence the level "attested", never "proved". Other solvers work with
+their own tolerances, mostly 1e-6.
 
 **Cutoffs.** Equal weights: Σ s ≥ best + 1, so "infeasible" proves that best is optimal. Unequal
 ones: Σ ω s ≥ best + γ with γ = 1e-6 of the mean weight, which proves best + γ and is reported so.
@@ -59,6 +61,8 @@ WIDEN = 1e-6
 SOFT_WIDEN = 1e-7
 # For unequal weights, the least improvement that a cutoff asks for, in mean weights.
 IMPROVEMENT = 1e-6
+# HiGHS drops coefficients up to this size.
+DROPPED = 1e-9
 # With reaches beyond this many units the numbers of a soft model differ too much for tolerances.
 TOO_LONG = 1e3
 # A conflict graph of more agents than this costs more than its rows save.
@@ -106,6 +110,11 @@ class MilpSoft(Milp):
 
     gap: float = 1e-5
     soft: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 <= self.gap < math.inf:
+            raise InputError(f"is {self.gap}; give 0 or more", field="gap")
 
     def __call__(self, geometry: Geometry, eta: float, budget: Budget) -> Answer:
         """The mechanism of greatest soft density with u·p = η, and a bound."""
@@ -228,9 +237,12 @@ def model_of(oracle: Milp, part: Slice, goal: Goal, norm: Any, **more: Any) -> A
         graph = conflicts(data.z, data.reach, data.p, *data.eta, widen=data.widen)
         more = {**more, "cliques": clique_cover(graph)}
     build = density_model if isinstance(goal, Density) else soft_density_model
-    return build(
-        data.z, data.reach, data.weight, data.p, data.eta, norm=norm, widen=data.widen, **more
-    )
+    try:
+        return build(
+            data.z, data.reach, data.weight, data.p, data.eta, norm=norm, widen=data.widen, **more
+        )
+    except ValueError as error:  # an approximation that contains 0 says so
+        raise InputError(f"{error}; give more", field="segments") from None
 
 
 def model_at(oracle: Milp, geometry: Geometry, eta: float) -> Any:
@@ -415,7 +427,9 @@ def _cutoff(search: Search, data: Data) -> tuple[float, float, float]:
         return 1.0, best, best + 1
     units = float(goal.mass.whole.sum()) / len(data.z)
     more = best + IMPROVEMENT * units
-    return units, more, more
+    # HiGHS leaves such small weights out of the row.
+    unseen = float(data.weight[data.weight <= DROPPED].sum()) * units
+    return units, max(more + unseen, goal.enough(best)), more
 
 
 def _recover(search: Search, solved: Solved) -> bool:
@@ -460,13 +474,14 @@ def _whole_sphere(oracle: Milp, search: Search, budget: Budget) -> Stop:
             # The model knows only what reaches the cutoff; below it, nothing is said.
             return max(least, _rounded_bound(goal, found, each))
 
-        rest = Budget(search.timer.left, budget.threads, budget.nodes, search.follow(in_goal))
+        nodes = None if budget.nodes is None else max(0, budget.nodes - search.nodes)
+        rest = Budget(search.timer.left, budget.threads, nodes, search.follow(in_goal))
         solved = solve(model, oracle.solver, rest)
         search.solved(solved.nodes)
         if solved.has is Has.INFEASIBLE:
-            search.lower(bound)
+            search.note_ceiling(bound)
             return Stop.FINISHED
-        search.lower(in_goal(solved.bound))
+        search.note_ceiling(in_goal(solved.bound))
         if solved.values:
             _recover(search, solved)
         if solved.stop is not Stop.FINISHED or search.closed:

@@ -203,7 +203,7 @@ class Search:
         """Whether nothing is left to look for."""
         return self.upper <= self.goal.enough(self.best)
 
-    def lower(self, ceiling: float) -> None:
+    def note_ceiling(self, ceiling: float) -> None:
         """Take note of a bound on all directions."""
         self.ceiling = min(self.ceiling, ceiling)
         self.tell()
@@ -318,6 +318,8 @@ class Search:
                 self.work += 2 * len(self.hand)
                 open_.add(children)
                 fine.append(stuck)
+                if len(stuck):
+                    self.groups[place] = Group(group.cones[:0], joined(fine))
                 self.hand = self.hand[:0]
                 self.tell(often=True)
         finally:
@@ -373,10 +375,6 @@ class Search:
             del self.groups[place]
         elif verdict is Verdict.UNDECIDED and self.timer.left > 0:
             self.groups[place : place + 1] = _in_two(group)
-
-
-def _unit(v: Floats) -> Floats:
-    return np.asarray(v / np.linalg.norm(v, axis=1)[:, None])
 
 
 def _by_facet(group: Group) -> list[Group]:

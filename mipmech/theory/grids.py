@@ -218,7 +218,7 @@ def grid_of(sample: Instance | Geometry, etas: ArrayLike, soft: bool = False) ->
     size = geometry.p_norm
     if size == 0:
         return Grid(values, 1.0, 0.0)
-    everywhere = bool(abs(values[0] - size) <= geometry.band * size / 2)
+    everywhere = bool((np.abs(values - size) <= geometry.band * size / 2).any())
     if geometry.rank == 1 or geometry.radius == 0 or not everywhere:
         return Grid(values, factor, 0.0, everywhere)
     angles = np.arccos(np.clip(values[values > 0] / size, -1.0, 1.0))
