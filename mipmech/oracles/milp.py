@@ -242,7 +242,7 @@ def model_of(oracle: Milp, part: Slice, goal: Goal, norm: Any, **more: Any) -> A
             data.z, data.reach, data.weight, data.p, data.eta, norm=norm, widen=data.widen, **more
         )
     except ValueError as error:  # an approximation that contains 0 says so
-        raise InputError(f"{error}; give more", field="segments") from None
+        raise InputError(str(error), field="segments") from None
 
 
 def model_at(oracle: Milp, geometry: Geometry, eta: float) -> Any:
