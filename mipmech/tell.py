@@ -249,7 +249,7 @@ def tell_answer(
         entries["work"] = ", ".join(
             [
                 _name(answer.oracle),
-                *(f"{count:,} {what}" for what, count in answer.work.items() if count),
+                *(f"{n:,} {what.replace('_', ' ')}" for what, n in answer.work.items() if n),
                 f"{answer.seconds:.2f} s; {answer.stop.value}",
             ]
         )

@@ -396,9 +396,10 @@ def test_cliques_lower_the_relaxation_of_a_shipped_instance(root):
     for cliques in (True, False):
         model = model_of(Milp(cliques=cliques), part, Density.on(part), Secant(8))
         bounds[cliques] = Program(model, relaxed=True).solve().bound
-    assert bounds[True] < bounds[False] - 1
+    assert bounds[True] == pytest.approx(14.82, abs=0.01)  # the figures of formulations/README.md
+    assert bounds[False] == pytest.approx(34.62, abs=0.01)
     answer = Milp()(geometry, 0.97 * geometry.p_norm, TENSECONDS)
-    assert 40 * float(answer.density) <= bounds[True] + 1e-6
+    assert answer.density == answer.at_most == Fraction(10, 40)
 
 
 # ------------------------------------------------------------------ bounds on blocks of η
@@ -431,7 +432,7 @@ def test_threads_do_not_move_each_other_s_models():
     one_by_one = [asked(geometry, eta, TENSECONDS) for eta in etas]
     with ThreadPoolExecutor(2) as pool:
         together = list(pool.map(lambda eta: asked(geometry, eta, TENSECONDS), etas))
-    assert all(answer.work["models solved"] > 0 for answer in together)
+    assert all(answer.work["models_solved"] > 0 for answer in together)
     assert [a.at_most for a in together] == [a.at_most for a in one_by_one]
 
 

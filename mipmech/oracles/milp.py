@@ -154,8 +154,8 @@ def _ask(oracle: Milp, geometry: Geometry, eta: float, budget: Budget, gap: floa
         level="attested",
         soft=gap is not None,
         work={
-            "cones counted": search.work,
-            "models solved": search.models,
+            "cones_counted": search.work,
+            "models_solved": search.models,
             "nodes": search.nodes,
         },
     )
