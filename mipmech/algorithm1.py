@@ -252,6 +252,8 @@ def solve(
         stop = loop.one_by_one() if skip == "no" else loop.by_blocks(skip)
     if timer.interrupted and loop.done < len(values):
         stop = Stop.INTERRUPTED
+    elif stop is Stop.FINISHED and any(s.answer.stop is Stop.TIME for s in loop.steps):
+        stop = Stop.TIME  # every η was asked, but not all had the time that they needed
     return Solution(
         instance=geometry.instance,
         grid=values,
