@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -182,16 +182,6 @@ def warm_up() -> None:
     run_oracle(small, Milp(norm="secant"), 10)
     for name in filter(installed, PACKAGES):
         run_solver(small, name, 10)
-
-
-def seconds(work: Callable[[], object], repeat: int = 3) -> float:
-    """The best of a few runs."""
-    times = []
-    for _ in range(repeat):
-        start = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - start)
-    return min(times)
 
 
 def say(text: str) -> None:

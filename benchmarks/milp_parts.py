@@ -20,10 +20,10 @@ from asking import (
     compared,
     ratio,
     say,
-    seconds,
     table,
     tally,
 )
+from ground import seconds
 from networkx import Graph
 
 import mipmech

@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import Any, Literal
 
@@ -105,10 +105,7 @@ class Skip:
 
     def to_dict(self) -> dict[str, Any]:
         """The figures of this block."""
-        return {
-            "low": self.low, "high": self.high, "count": self.count,
-            "at_most": self.at_most, "how": self.how,
-        }  # fmt: skip
+        return asdict(self)
 
 
 @dataclass(frozen=True)
@@ -125,12 +122,7 @@ class Guarantee:
 
     def to_dict(self) -> dict[str, Any]:
         """The figures."""
-        return {
-            "factor": self.factor,
-            "additive": self.additive,
-            "upper": self.upper,
-            "scope": self.scope,
-        }
+        return asdict(self)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -43,6 +43,8 @@ Json = Annotated[bool, typer.Option("--json", help="One JSON object on stdout, n
 Seconds = Annotated[
     float | None, typer.Option("--seconds", help="Wall time that the whole command may take.")
 ]
+InstanceFile = Annotated[Path, typer.Argument(help="An instance file.")]
+Plot = Annotated[Path | None, typer.Option("--plot", help="Save a picture (png, pdf, svg).")]
 Work = Callable[[], int | None]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress on stderr.")]
 
@@ -154,10 +156,8 @@ def _options(
 
 @app.command()
 def show(
-    instance: Annotated[Path, typer.Argument(help="An instance file.")],
-    plot: Annotated[
-        Path | None, typer.Option("--plot", help="Save a picture (png, pdf, svg).")
-    ] = None,
+    instance: InstanceFile,
+    plot: Plot = None,
     as_json: Json = False,
     seconds: Seconds = None,
     quiet: Quiet = False,
@@ -192,7 +192,6 @@ def show(
     return work
 
 
-Plot = Annotated[Path | None, typer.Option("--plot", help="Save a picture (png, pdf, svg).")]
 OracleName = Annotated[str, typer.Option("--oracle", help=f"One of: {', '.join(REGISTRY)}.")]
 NormName = Annotated[
     Literal["cones", "secant", "box", "exact"] | None,
@@ -215,7 +214,7 @@ def _oracle(name: str, **options: Any) -> Oracle:
 
 @app.command()
 def oracle(
-    instance: Annotated[Path, typer.Argument(help="An instance file.")],
+    instance: InstanceFile,
     eta: Annotated[float | None, typer.Option("--eta", help="η = u·P w_f, absolute.")] = None,
     eta_fraction: Annotated[
         float | None, typer.Option("--eta-fraction", help="η as a fraction of ‖P w_f‖.")
@@ -298,7 +297,7 @@ def _draw_rule(found: Recount | None, plot: Path | None) -> str | None:
 
 @app.command()
 def solve(
-    instance: Annotated[Path, typer.Argument(help="An instance file.")],
+    instance: InstanceFile,
     epsilon: Annotated[
         float | None,
         typer.Option("--epsilon", help="Additive loss in units of gain [5 % of the ceiling]."),

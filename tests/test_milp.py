@@ -26,8 +26,9 @@ from mipmech import (
     reduce,
 )
 from mipmech.oracles import oracle
-from mipmech.oracles.goals import Density
-from mipmech.oracles.milp import Data, Milp, MilpSoft, model_of, soft_bound
+from mipmech.oracles.goals import Density, SoftDensity
+from mipmech.oracles.milp import Data, Milp, MilpSoft, _cutoff, model_of, soft_bound
+from mipmech.oracles.search import Search
 from mipmech.oracles.slices import slice_at
 from mipmech.solver import Has, Program
 from mipmech.tolerances import CLOSED, SOFT_CLOSED
@@ -177,6 +178,25 @@ def test_weights_are_never_floored(asked):
     assert float(answer.density) == pytest.approx(0.51 / 1.01)
     assert answer.status == "optimal"
     assert answer.gap <= CLOSED
+
+
+@pytest.mark.parametrize("soft", [False, True])
+def test_weights_that_the_solver_drops_are_in_the_bound(soft):
+    """HiGHS leaves coefficients up to 1e-9 out of a row: a proof by cutoff must allow for them."""
+    size = 2000
+    agents = np.random.default_rng(2).standard_normal((size, 3))
+    weights = np.full(size, 1e-13)
+    weights[0] = 1.0
+    sample = Instance.from_arrays(
+        agents, [1.0, 0.0, 0.0], visible=[0, 1, 2], cost=1.0, weights=weights
+    )
+    part = slice_at(reduce(sample), 0.5)
+    goal = SoftDensity(part, 1e-5) if soft else Density.on(part)
+    search = Search(part, goal, Budget().start(), 0.3 if soft else float(goal.mass.whole[0]))
+    _units, proved, cutoff = _cutoff(search, Data.of(part, goal))
+    light = part.weight[1:] @ (goal.reach[1:] if soft else np.ones(size - 1))
+    assert light > 0
+    assert proved - cutoff >= light / (1.0 if soft else float(goal.mass.unit)) * (1 - 1e-6)
 
 
 SQUARE = [[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]]

@@ -295,7 +295,7 @@ class _Prover:
         data = Data.of(part, goal)
         units, bound, cutoff = _cutoff(search, data)
         limits = _limits(search, cones)
-        solved = self._solve(search, _hull(part, cones), limits, cutoff / units)
+        solved = self._solve(search, data, _hull(part, cones), limits, cutoff / units)
         search.solved(solved.nodes)
         if solved.stop is Stop.INTERRUPTED:
             search.timer.interrupted = True
@@ -308,6 +308,7 @@ class _Prover:
     def _solve(
         self,
         search: Search,
+        data: Data,
         cone: Any,
         limits: dict[str, Any],
         cutoff: float,
@@ -318,7 +319,6 @@ class _Prover:
         from formulations.unit_norm import set_cone  # noqa: PLC0415
 
         part, goal = search.part, search.goal
-        data = Data.of(part, goal)
         box = _box(part)
         programs = _PROGRAMS.kept.setdefault(part.geometry, {})
         # Clique rows are those of one η; without them, one model serves every η.
@@ -417,19 +417,18 @@ def _hull(part: Slice, cones: Cones) -> Any:
 def _cutoff(search: Search, data: Data) -> tuple[float, float, float]:
     """Goal units per unit of the objective; what a proof shows; the cutoff (in goal units)."""
     goal, best = search.goal, search.best
+    unseen = np.where(data.weight <= DROPPED, data.weight, 0.0)  # missing in the row of the cutoff
     if isinstance(goal, SoftDensity):
         # The objective is Σ t for equal weights, else Σ ω t with mean weight 1.
         units = 1 / len(data.z)
-        bound = goal.enough(best)
-        return units, bound, bound
+        enough = goal.enough(best)
+        return units, enough + float(unseen @ (data.reach + data.widen)) * units, enough
     assert isinstance(goal, Density)
     if goal.mass.equal:
         return 1.0, best, best + 1
     units = float(goal.mass.whole.sum()) / len(data.z)
     more = best + IMPROVEMENT * units
-    # HiGHS leaves such small weights out of the row.
-    unseen = float(data.weight[data.weight <= DROPPED].sum()) * units
-    return units, max(more + unseen, goal.enough(best)), more
+    return units, max(more + float(unseen.sum()) * units, goal.enough(best)), more
 
 
 def _recover(search: Search, solved: Solved) -> bool:
