@@ -1,0 +1,677 @@
+"""The inner loops of the cells engine, compiled by numba.
+
+A node is a cell of directions (a box on a facet of the cube) times an interval [b0, b1] of
+thresholds. `cells` has the mathematics and the outer loop; here a node is bounded (`_bound`), and a
+block of nodes is searched depth-first (`search_block`). Agents that are surely in the margin
+all over a node are added up once and for all, agents that are surely out of it are dropped, so a
+node costs in proportion to the agents that neither is true of.
+
+Arrays of agents are stored coordinate by coordinate, (d, m): neighbours in memory are looked at
+together.
+"""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Numbers = NDArray[np.int64]
+
+DENSITY, SOFT, GAIN = 0, 1, 2
+# Symbols of the tree, in preorder: a leaf, a cut of the thresholds, a block that follows elsewhere;
+# 2 + j is a cut across side j.
+LEAF, CUT_THRESHOLDS, CUT_SIDE, BLOCK = 0, 1, 2, 255
+# The deepest path within a block.
+DEPTH = 96
+# The steepest slope of a tilted estimate, in multiples of everybody's weight: steeper ones would
+# drown in rounding.
+STEEPEST = 64.0
+# Rounds of tilting, and the most open agents for which it is tried.
+SWEEPS = 2
+EVERY = 3
+FEW = 128
+MOST_TILTED = 64
+# A side this short (the whole has 2), or a window of this share of the scale, is not cut again:
+# rounding would take over.
+SHORTEST = 2.0**-44
+
+_options: dict[str, Any] = {
+    "cache": True,
+    "nogil": True,
+    "error_model": "numpy",
+    "fastmath": {"contract", "reassoc", "nsz", "arcp"},
+}
+
+
+def _jit(function: Any) -> Any:
+    return cast(Any, numba.njit(**_options)(function))
+
+
+@_jit
+def _cell(centre, half, unit, widths):  # type: ignore[no-untyped-def]
+    """The centre's direction ĉ into ``unit``, h_j/μ into ``widths``; returns cos α from below."""
+    d = centre.shape[0]
+    square = 0.0
+    inner = 0.0
+    for j in range(d):
+        square += centre[j] * centre[j]
+        inner += half[j] * abs(centre[j])
+    if d == 0:
+        return 1.0
+    length = np.sqrt(square)
+    shortest = (square - inner) / length
+    spread = 0.0
+    for j in range(d):
+        unit[j] = centre[j] / length
+        widths[j] = half[j] / shortest
+        spread += widths[j] * widths[j]
+    return 1.0 / np.sqrt(1.0 + spread)
+
+
+@_jit
+def _range(y, unit, widths, cosine):  # type: ignore[no-untyped-def]
+    """The least and the greatest y·v over a cell, for a vector y."""
+    d = unit.shape[0]
+    t = 0.0
+    for j in range(d):
+        t += unit[j] * y[j]
+    e = 0.0
+    for j in range(d):
+        e += widths[j] * abs(y[j] - t * unit[j])
+    low, high = t - e, t + e
+    if low > 0.0:
+        low *= cosine
+    if high < 0.0:
+        high *= cosine
+    return low, high
+
+
+@_jit
+def _ranges(y, shift, slack, start, count, unit, widths, cosine, t, low, high):  # type: ignore[no-untyped-def]
+    """The score at the centre, and the range of scores, of ``count`` agents from ``start`` on.
+
+    Loops over agents inside loops over coordinates: that is what compilers can vectorise.
+    """
+    d = unit.shape[0]
+    for i in range(count):
+        t[i] = 0.0
+        high[i] = 0.0
+    for j in range(d):
+        c = unit[j]
+        for i in range(count):
+            t[i] += c * y[j, start + i]
+    for j in range(d):
+        c, h = unit[j], widths[j]
+        if h > 0.0:
+            for i in range(count):
+                high[i] += h * abs(y[j, start + i] - t[i] * c)
+    for i in range(count):
+        least, most = t[i] - high[i], t[i] + high[i]
+        moved, doubt = shift[start + i], slack[start + i]
+        low[i] = (least * cosine if least > 0.0 else least) + moved - doubt
+        high[i] = (most * cosine if most < 0.0 else most) + moved + doubt
+
+
+@_jit
+def _bound(  # type: ignore[no-untyped-def]
+    kind, y, shift, slack, reach, weight, index, start, count, out,
+    unit, widths, cosine, b0, b1, p, sure, effects, work, centre, lows, highs, finest,
+):  # fmt: skip
+    """Bound a node.
+
+    The agents at [start, start + count) are those of the parent; the ones still open are written to
+    [out, …). ``sure`` holds W, C and S of those surely in: Σω(b − score) = W b − C − v·S; it is
+    updated. ``effects`` receives what a cut of the thresholds (0) or of side j (1 + j) is about;
+    centre, lows and highs the scores of the open agents.
+    Returns the bound, how many agents are open, whether some agent's end may be in [b0, b1], and
+    whether some open agent's scores differ by more than rounding.
+    """
+    d = unit.shape[0]
+    _ranges(y, shift, slack, start, count, unit, widths, cosine, centre, lows, highs)
+    mixed = work  # W, C, S of the open agents' linear estimates
+    for j in range(d + 2):
+        mixed[j] = 0.0
+        if j < d + 1:
+            effects[j] = 0.0
+    constant = 0.0  # of the blended estimates
+    alone = 0.0  # every open agent for itself
+    mass = 0.0
+    kept = 0
+    ends, rough = False, False
+    for i in range(count):
+        low, high = lows[i], highs[i]
+        least, most = b0 - high, b1 - low
+        far = reach[start + i]
+        if most < 0.0 or least > far:
+            continue
+        place = start + i
+        w = weight[place]
+        if least >= 0.0 and most < far:
+            sure[0] += w
+            sure[1] += w * (shift[place] - slack[place])
+            for j in range(d):
+                sure[2 + j] += w * y[j, place]
+            continue
+        if most >= far:
+            ends = True
+        if high - low > finest + 4.0 * slack[place]:
+            rough = True
+        mass += w
+        t = centre[i]
+        for j in range(d):
+            effects[1 + j] += w * abs(y[j, place] - t * unit[j])
+        if kind != DENSITY:
+            top = min(most, far)
+            base = min(least, 0.0)
+            alone += w * top
+            if top > 0.0:
+                share = 1.0
+                if most > far:
+                    share = 0.0
+                    if high > low:
+                        share = min(1.0, max(0.0, (far - (b1 - high)) / (high - low)))
+                a = w * share * top / (top - base)
+                mixed[0] += a
+                mixed[1] += a * (shift[place] - slack[place] + base)
+                for j in range(d):
+                    mixed[2 + j] += a * y[j, place]
+                constant += w * (1.0 - share) * top
+        to = out + kept
+        if to != place:
+            for j in range(d):
+                y[j, to] = y[j, place]
+            shift[to] = shift[place]
+            slack[to] = slack[place]
+            reach[to] = far
+            weight[to] = w
+            index[to] = index[place]
+        centre[kept], lows[kept], highs[kept] = t, low, high
+        kept += 1
+    if kind == DENSITY:
+        bound = sure[0] + mass
+        effects[0] = (b1 - b0) * mass
+        for j in range(d):
+            effects[1 + j] *= 2.0 * widths[j]
+        return bound, kept, ends, rough
+    low, _ = _range(sure[2 : 2 + d], unit, widths, cosine)
+    first = sure[0] * b1 - sure[1] - low + alone
+    for j in range(d + 2):
+        mixed[j] += sure[j]
+    low, _ = _range(mixed[2 : 2 + d], unit, widths, cosine)
+    second = mixed[0] * b1 - mixed[1] - low + constant
+    bound = max(0.0, min(first, second))
+    effects[0] = (b1 - b0) * (sure[0] + mass)
+    t = 0.0
+    for j in range(d):
+        t += unit[j] * sure[2 + j]
+    for j in range(d):
+        effects[1 + j] = 2.0 * widths[j] * (effects[1 + j] + abs(sure[2 + j] - t * unit[j]))
+    if kind == GAIN:
+        _, rate = _range(p, unit, widths, cosine)
+        if rate <= 0.0:
+            return 0.0, kept, ends, rough
+        t = 0.0
+        for j in range(d):
+            t += unit[j] * p[j]
+        for j in range(d):
+            effects[1 + j] += 2.0 * widths[j] * abs(p[j] - t * unit[j]) * bound / rate
+        bound *= rate
+    return bound, kept, ends, rough
+
+
+@_jit
+def _tilted_bound(  # type: ignore[no-untyped-def]
+    kind, y, shift, slack, reach, weight, out, kept, unit, widths, cosine, b0, b1, p, sure,
+    total, slopes, offers, places, centre, lows, highs, touch,
+):  # fmt: skip
+    """The bound with tilted estimates (see `cells`)."""
+    d = unit.shape[0]
+    middle, room = 0.5 * (b0 + b1), 0.5 * (b1 - b0)
+    rate = 1.0
+    pull = np.zeros(d)
+    for j in range(d + 2):
+        total[j] = sure[j]
+    constant = 0.0
+    for place in range(out, out + kept):
+        low, high = lows[place - out], highs[place - out]
+        moved = shift[place] - slack[place]
+        least, most = b0 - high, b1 - low
+        far = reach[place]
+        top = min(most, far)
+        base = min(least, 0.0)
+        offers[place - out, 0] = 0.0
+        offers[place - out, 1] = 0.0
+        slopes[place - out] = 0.0
+        if top <= 0.0:
+            continue
+        w = weight[place]
+        slope = top / (top - base)
+        if most <= far + touch:
+            a = w * slope
+            total[0] += a
+            total[1] += a * (moved + base)
+            for j in range(d):
+                total[2 + j] += a * y[j, place]
+            continue
+        share = 0.0
+        if high > low:
+            share = min(1.0, max(0.0, (far - (b1 - high)) / (high - low)))
+        offers[place - out, 0] = max(-w * far / (most - far), -STEEPEST)
+        offers[place - out, 1] = w * slope
+        a = w * slope * share
+        slopes[place - out] = a
+        total[0] += a
+        total[1] += a * (moved + far)
+        for j in range(d):
+            total[2 + j] += a * y[j, place]
+        constant += w * far
+    if kind == GAIN:
+        rate = 0.0
+        along = total[0] * middle - total[1] + constant
+        for j in range(d):
+            rate += unit[j] * p[j]
+            along -= unit[j] * total[2 + j]
+        if rate > 0.0:
+            for j in range(d):
+                pull[j] = p[j] * max(along, 0.0) / rate
+    # What varies over the node: residual[0] with b, residual[1 + j] across side j.
+    residual = places[2]
+    residual[0] = total[0]
+    t = 0.0
+    for j in range(d):
+        t += unit[j] * (pull[j] - total[2 + j])
+    for j in range(d):
+        residual[1 + j] = pull[j] - total[2 + j] - t * unit[j]
+    for _ in range(SWEEPS):
+        for place in range(out, out + kept):
+            i = place - out
+            if offers[i, 0] >= offers[i, 1]:
+                continue
+            t = centre[i]
+            a = slopes[i]
+            derivative = middle - t - shift[place] + slack[place] - reach[place]
+            # Breakpoints in order, with their weights.
+            number = 0
+            for j in range(d + 1):
+                if j == 0:
+                    point, heavy = a - residual[0], room
+                else:
+                    r = y[j - 1, place] - t * unit[j - 1]
+                    heavy = widths[j - 1] * abs(r)
+                    if heavy == 0.0:
+                        continue
+                    point = a + residual[j] / r
+                derivative -= heavy
+                at = number
+                while at > 0 and places[0, at - 1] > point:
+                    places[0, at], places[1, at] = places[0, at - 1], places[1, at - 1]
+                    at -= 1
+                places[0, at], places[1, at] = point, heavy
+                number += 1
+            new = offers[i, 1]
+            for at in range(number):
+                derivative += 2.0 * places[1, at]
+                if derivative >= -touch:
+                    new = places[0, at]
+                    break
+            new = min(offers[i, 1], max(offers[i, 0], new))
+            change = new - a
+            if change == 0.0:
+                continue
+            slopes[i] = new
+            residual[0] += change
+            total[0] += change
+            total[1] += change * (shift[place] - slack[place] + reach[place])
+            for j in range(d):
+                total[2 + j] += change * y[j, place]
+                residual[1 + j] -= change * (y[j, place] - t * unit[j])
+    # Gain = (u·p)(K + W b − C − u·S), around the centre.
+    value = constant + total[0] * middle - total[1]
+    spread = abs(total[0]) * room
+    t = 0.0
+    for j in range(d):
+        t += unit[j] * total[2 + j]
+    value -= t
+    low, high = _range(total[2 : 2 + d], unit, widths, cosine)
+    up, down = spread + t - low, -spread + t - high
+    if kind != GAIN:
+        return value + up
+    for j in range(d):
+        pull[j] = value * p[j] - rate * total[2 + j]
+    t = 0.0
+    for j in range(d):
+        t += unit[j] * pull[j]
+    _, high = _range(pull, unit, widths, cosine)
+    first = abs(rate) * spread + high - t
+    low, high = _range(p, unit, widths, cosine)
+    low -= rate
+    high -= rate
+    return rate * value + first + max(max(low * down, high * up), max(low * up, high * down))
+
+
+@_jit
+def _no_value(rates, p, unit, widths, cosine, band):  # type: ignore[no-untyped-def]
+    """Whether none of these values of u·p, ascending, is taken in a cell."""
+    if rates.shape[0] == 0:
+        return False
+    low, high = _range(p, unit, widths, cosine)
+    place = np.searchsorted(rates, low - band)
+    return place == rates.shape[0] or rates[place] > high + band
+
+
+@_jit
+def _at_centre(  # type: ignore[no-untyped-def]
+    kind, y, shift, reach, weight, start, count, unit, b0, b1, p, sure
+):  # fmt: skip
+    """The best threshold in [b0, b1] along the centre's direction: its value, and itself."""
+    d = unit.shape[0]
+    scores = np.empty(count)
+    for i in range(count):
+        t = shift[start + i]
+        for j in range(d):
+            t += unit[j] * y[j, start + i]
+        scores[i] = t
+    ends = scores + reach[start : start + count]
+    by_score = np.argsort(scores)
+    by_end = np.argsort(ends)
+    base = sure[1]
+    rate = 1.0
+    for j in range(d):
+        base += unit[j] * sure[2 + j]
+    if kind == GAIN:
+        rate = 0.0
+        for j in range(d):
+            rate += unit[j] * p[j]
+        if rate <= 0.0:
+            return 0.0, b1
+    best, where = 0.0, b1
+    mass, moment = 0.0, 0.0
+    begun = 0
+    for place in range(count):
+        last = by_end[place]
+        b = ends[last]
+        while begun < count and scores[by_score[begun]] <= b:
+            i = by_score[begun]
+            mass += weight[start + i]
+            moment += weight[start + i] * scores[i]
+            begun += 1
+        if b0 <= b <= b1:
+            if kind == DENSITY:
+                value = sure[0] + mass
+            else:
+                value = rate * ((sure[0] + mass) * b - base - moment)
+            if value > best:
+                best, where = value, b
+        mass -= weight[start + last]
+        moment -= weight[start + last] * scores[last]
+    return best, where
+
+
+@_jit
+def best_along(kind, y, shift, reach, weight, v, p):  # type: ignore[no-untyped-def]
+    """The best value along each direction, (n, d), over all thresholds."""
+    sure = np.zeros(2 + y.shape[0])
+    values = np.empty(v.shape[0])
+    for i in range(v.shape[0]):
+        values[i], _ = _at_centre(
+            kind, y, shift, reach, weight, 0, y.shape[1], v[i], -np.inf, np.inf, p, sure
+        )
+    return values
+
+
+@_jit
+def climb(kind, y, shift, reach, weight, v, p, rounds, tries, shrink, seed):  # type: ignore[no-untyped-def]
+    """Improve directions, (n, d), by random steps that become smaller and smaller."""
+    np.random.seed(seed)
+    d = v.shape[1]
+    values = best_along(kind, y, shift, reach, weight, v, p)
+    trial = np.empty((1, d))
+    for i in range(v.shape[0]):
+        step = 0.5
+        for _ in range(rounds):
+            for _ in range(tries):
+                square = 0.0
+                for j in range(d):
+                    trial[0, j] = v[i, j] + step * np.random.standard_normal()
+                    square += trial[0, j] * trial[0, j]
+                trial[0] /= np.sqrt(square)
+                value = best_along(kind, y, shift, reach, weight, trial, p)[0]
+                if value > values[i]:
+                    values[i] = value
+                    v[i] = trial[0]
+            step *= shrink
+    return values
+
+
+@_jit
+def search_block(  # type: ignore[no-untyped-def]
+    kind, all_y, all_shift, all_slack, all_reach, all_weight, p, rates, band,
+    centre, half, b0, b1, agents, sure, known, cut, factor, finest, touch, budget,
+):  # fmt: skip
+    """Search a block depth-first until everything is closed or the budget (agents seen) is spent.
+
+    Returns the tree in preorder; the open nodes that are left (in order; boxes, thresholds, sure
+    sums, bounds, and their agents one after another with offsets); the highest bound of a closed
+    leaf; how many nodes; agents seen; and the best centre: value, direction and threshold.
+    """
+    d = all_y.shape[0]
+    m = agents.shape[0]
+    room = 6 * m + 4096
+    y = np.empty((d, room))
+    shift, slack, reach, weight = np.empty(room), np.empty(room), np.empty(room), np.empty(room)
+    index = np.empty(room, np.int32)
+    for i in range(m):
+        a = agents[i]
+        for j in range(d):
+            y[j, i] = all_y[j, a]
+        shift[i], slack[i] = all_shift[a], all_slack[a]
+        reach[i], weight[i] = all_reach[a], all_weight[a]
+        index[i] = a
+    # One frame per level: the box, the thresholds, where its agents are, and what is to be done.
+    centres, halves = np.empty((DEPTH + 1, d)), np.empty((DEPTH + 1, d))
+    lows, highs = np.empty(DEPTH + 1), np.empty(DEPTH + 1)
+    begins, counts = np.empty(DEPTH + 1, np.int64), np.empty(DEPTH + 1, np.int64)
+    sums = np.empty((DEPTH + 1, d + 2))
+    bounds = np.empty(DEPTH + 1)
+    cuts, done = np.empty(DEPTH + 1, np.int64), np.empty(DEPTH + 1, np.int64)
+    unit, widths = np.empty(d), np.empty(d)
+    effects, work = np.empty(d + 1), np.empty(d + 2)
+    slopes, offers = np.empty(MOST_TILTED), np.empty((MOST_TILTED, 2))
+    places = np.empty((3, d + 1))
+    mid_scores, low_scores, high_scores = np.empty(m), np.empty(m), np.empty(m)
+    code = np.empty(1024, np.uint8)
+    length = 0
+    open_centres, open_halves = np.empty((64, d)), np.empty((64, d))
+    open_lows, open_highs, open_bounds = np.empty(64), np.empty(64), np.empty(64)
+    open_sums = np.empty((64, d + 2))
+    offsets = np.zeros(65, np.int64)
+    open_agents = np.empty(1024, np.int32)
+    opened = 0
+    closed = 0.0
+    nodes, seen = 0, 0
+    best, best_b = 0.0, 0.0
+    best_v = np.zeros(d)
+
+    level = 0
+    centres[0], halves[0] = centre, half
+    lows[0], highs[0] = b0, b1
+    begins[0], counts[0] = 0, m
+    sums[0] = sure
+    bounds[0] = known
+    fresh = True  # the node at ``level`` has not been bounded yet
+    while level >= 0:
+        if fresh:
+            fresh = False
+            cosine = _cell(centres[level], halves[level], unit, widths)
+            if level == 0:
+                start, count, out = 0, m, 0
+            else:
+                start, count = begins[level - 1], counts[level - 1]
+                out = start + count
+            value, kept, ends, rough = _bound(
+                kind, y, shift, slack, reach, weight, index, start, count, out,
+                unit, widths, cosine, lows[level], highs[level], p, sums[level], effects, work,
+                mid_scores, low_scores, high_scores, finest,
+            )  # fmt: skip
+            nodes += 1
+            seen += count + 8
+            if kind != DENSITY and ends and value > cut and kept <= MOST_TILTED:
+                other = _tilted_bound(
+                    kind, y, shift, slack, reach, weight, out, kept, unit, widths, cosine,
+                    lows[level], highs[level], p, sums[level], work, slopes, offers, places,
+                    mid_scores, low_scores, high_scores, touch,
+                )  # fmt: skip
+                seen += 3 * kept
+                if other < value:
+                    value = max(other, 0.0)
+            if value > bounds[level]:
+                value = bounds[level]
+            bounds[level] = value
+            begins[level], counts[level] = out, kept
+            chosen = LEAF
+            if not ends:
+                # The best threshold of every direction is some agent's end: not in here.
+                value = 0.0
+            elif value > cut and not _no_value(rates, p, unit, widths, cosine, band):
+                most = 0.0
+                middle = 0.5 * (lows[level] + highs[level])
+                if highs[level] - lows[level] > finest and lows[level] < middle < highs[level]:
+                    most, chosen = effects[0], CUT_THRESHOLDS
+                for j in range(d):
+                    if rough and effects[1 + j] > most and halves[level, j] > SHORTEST:
+                        most, chosen = effects[1 + j], CUT_SIDE + j
+                if chosen == LEAF:  # too fine to be cut
+                    closed = max(closed, value)
+            else:
+                if value > cut:
+                    value = 0.0  # no value of u·p that counts is in here
+                closed = max(closed, value)
+            if length + 2 > code.shape[0]:
+                longer = np.empty(2 * code.shape[0], np.uint8)
+                longer[:length] = code[:length]
+                code = longer
+            if chosen == LEAF:
+                code[length] = LEAF
+                length += 1
+                level -= 1
+                continue
+            spent = seen >= budget
+            full = level == DEPTH or out + 2 * kept > room
+            if nodes == 1 or (level % EVERY == 0 and kept <= FEW) or spent or full:
+                found, b = _at_centre(
+                    kind, y, shift, reach, weight, out, kept, unit,
+                    lows[level], highs[level], p, sums[level],
+                )  # fmt: skip
+                seen += 4 * kept
+                if found > best:
+                    best, best_b = found, b
+                    best_v[:] = unit
+                    cut = max(cut, best * factor)
+            if (spent and nodes > 1) or full:
+                code[length] = BLOCK
+                length += 1
+                if opened == open_lows.shape[0]:
+                    open_centres = _longer(open_centres)
+                    open_halves = _longer(open_halves)
+                    open_sums = _longer(open_sums)
+                    open_lows = _longer_line(open_lows)
+                    open_highs = _longer_line(open_highs)
+                    open_bounds = _longer_line(open_bounds)
+                    more = np.zeros(2 * opened + 1, np.int64)
+                    more[: opened + 1] = offsets[: opened + 1]
+                    offsets = more
+                first = offsets[opened]
+                while first + kept > open_agents.shape[0]:
+                    twice = np.empty(2 * open_agents.shape[0], np.int32)
+                    twice[:first] = open_agents[:first]
+                    open_agents = twice
+                open_agents[first : first + kept] = index[out : out + kept]
+                open_centres[opened], open_halves[opened] = centres[level], halves[level]
+                open_lows[opened], open_highs[opened] = lows[level], highs[level]
+                open_sums[opened] = sums[level]
+                open_bounds[opened] = value
+                opened += 1
+                offsets[opened] = first + kept
+                level -= 1
+                continue
+            code[length] = chosen
+            length += 1
+            cuts[level], done[level] = chosen, 0
+        # Go to the next half of the node at this level, or back.
+        if done[level] == 2:
+            level -= 1
+            continue
+        second = done[level] == 1
+        done[level] += 1
+        new = level + 1
+        centres[new], halves[new] = centres[level], halves[level]
+        lows[new], highs[new] = lows[level], highs[level]
+        sums[new] = sums[level]
+        bounds[new] = bounds[level]
+        if cuts[level] == CUT_THRESHOLDS:
+            middle = 0.5 * (lows[level] + highs[level])
+            if second:
+                lows[new] = middle
+            else:
+                highs[new] = middle
+        else:
+            j = cuts[level] - CUT_SIDE
+            halves[new, j] = 0.5 * halves[level, j]
+            if second:
+                centres[new, j] = centres[level, j] + halves[new, j]
+            else:
+                centres[new, j] = centres[level, j] - halves[new, j]
+        level = new
+        fresh = True
+    return (
+        code[:length], open_centres[:opened], open_halves[:opened], open_lows[:opened],
+        open_highs[:opened], open_sums[:opened], open_bounds[:opened], open_agents,
+        offsets[: opened + 1], closed, nodes, seen, best, best_v, best_b,
+    )  # fmt: skip
+
+
+@_jit
+def _longer(values):  # type: ignore[no-untyped-def]
+    twice = np.empty((2 * values.shape[0], values.shape[1]))
+    twice[: values.shape[0]] = values
+    return twice
+
+
+@_jit
+def _longer_line(values):  # type: ignore[no-untyped-def]
+    twice = np.empty(2 * values.shape[0])
+    twice[: values.shape[0]] = values
+    return twice
+
+
+@_jit
+def in_levels(code):  # type: ignore[no-untyped-def]
+    """A forest of trees in preorder, as one list level by level (left to right in each)."""
+    n = code.shape[0]
+    left = np.empty(4096, np.int64)  # children still to come, per depth
+    depth = 0
+    depths = np.empty(n, np.int16)
+    counts = np.zeros(4096, np.int64)
+    for i in range(n):
+        depths[i] = depth
+        counts[depth] += 1
+        if code[i] == LEAF:
+            while depth > 0 and left[depth - 1] == 0:
+                depth -= 1
+            if depth > 0:
+                left[depth - 1] -= 1
+        else:
+            left[depth] = 1
+            depth += 1
+    starts = np.zeros(4096, np.int64)
+    for level in range(1, 4096):
+        starts[level] = starts[level - 1] + counts[level - 1]
+    ordered = np.empty(n, np.uint8)
+    for i in range(n):
+        ordered[starts[depths[i]]] = code[i]
+        starts[depths[i]] += 1
+    return ordered

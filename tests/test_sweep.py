@@ -1,0 +1,695 @@
+"""The sweep against the referee and the brute force, and what it owes in every odd case."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from mipmech import (
+    Budget,
+    Event,
+    InputError,
+    Instance,
+    Stop,
+    best_threshold,
+    densest_threshold,
+    example1,
+    from_reduced,
+    make_instance,
+    recount,
+    reduce,
+)
+from mipmech.oracles.sweep import BestGain, Sweep, sweep_gain
+from tests import brute_force, referee
+from tests.samples import instances
+from tests.test_oracles import check
+
+ENDLESS = Budget()
+FAMILIES = ("gaussian-mixture", "uniform-ball", "heavy-tails", "clustered-lines", "ties", "costs")
+WEIGHTS = (0.0, 0.1, 0.3, 0.7, 1.0, 2.0)
+
+
+def random_instance(random, max_agents, ranks, offsets=(0.0, 100.0)):
+    """Clouds and lattices, duplicates, offsets, scales; equal or unequal costs and weights."""
+    rank, size = int(random.choice(ranks)), int(random.integers(1, max_agents + 1))
+    x = random.standard_normal((size, rank))
+    if random.random() < 0.4:
+        x = random.integers(-2, 3, (size, rank)).astype(float)
+    if random.random() < 0.3:
+        x[-1] = x[0]
+    x += random.choice(offsets)
+    scale = 10.0 ** random.integers(-9, 10) if random.random() < 0.5 else 1.0
+    quality = np.eye(rank)[0] if random.random() < 0.3 else random.standard_normal(rank)
+    cost = random.choice([0.25, 0.5, 5 / 3, 1.0, 2.0, 7.3], size) / scale
+    if random.random() < 0.1:
+        cost[0] *= random.choice([1e-40, 1e-9, 1e9])
+    if random.random() < 0.5:
+        cost[:] = cost[0]
+    weights = None
+    if random.random() < 0.5:
+        weights = random.choice(WEIGHTS, size)
+        weights[0] += not weights.any()
+    return Instance.from_arrays(
+        x * scale, quality, visible=list(range(rank)), cost=cost, weights=weights
+    )
+
+
+def mass(instance, agents):
+    weights = [Fraction(float(w)) for w in instance.weights]
+    return sum((weights[i] for i in agents), Fraction(0)) / sum(weights)
+
+
+def coarse(instance, found: BestGain):
+    """What the rounding of a threshold to a float may cost, as a share of the gain."""
+    if found.recount is None:  # no float is within anybody's reach
+        return math.inf
+    rule = found.recount.mechanism
+    step = math.ulp(rule.threshold) / float(np.linalg.norm(rule.weights))
+    return 4 * step * float(np.linalg.norm(instance.quality)) / float(found.gain)
+
+
+def rounded(instance):
+    """What the rounding of scores may add to a bound, as a share of the gain."""
+    geometry = reduce(instance)
+    return 2e-13 / float(geometry.reach[geometry.weight > 0].min())
+
+
+def check_gain(instance, found: BestGain, best: float, rough: float = 1e-10):
+    """The interval holds the referee's value and is as narrow as floats allow."""
+    assert found.gain <= Fraction(found.at_most)
+    assert float(found.gain) <= best * (1 + rough)
+    assert best * (1 - rough) <= found.at_most <= best * (1 + rough + rounded(instance))
+    assert float(found.gain) >= best * (1 - rough - coarse(instance, found))
+    if found.recount is not None:
+        assert found.recount.gain == recount(instance, found.recount.mechanism).gain
+
+
+# ------------------------------------------------------------------ gain
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_the_gain_is_the_referee_s(seed):
+    random = np.random.default_rng([seed, 1])
+    for _ in range(30):
+        instance = random_instance(random, 10, (1, 2))
+        check_gain(instance, sweep_gain(instance), referee.best_gain(instance))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_far_from_the_origin(seed):
+    random = np.random.default_rng([seed, 2])
+    for _ in range(12):
+        instance = random_instance(random, 8, (1, 2), offsets=(1e8, -1e8))
+        check_gain(instance, sweep_gain(instance), referee.best_gain(instance), 1e-9)
+
+
+@settings(max_examples=100)
+@given(instance=instances(max_agents=7, max_width=2, kinds=("visible",)))
+def test_the_gain_of_any_instance_is_the_referee_s(instance):
+    found, best = sweep_gain(instance), referee.best_gain(instance)
+    assume(best > 0)
+    # The referee centres in floats: data at 1e8 cost it eight digits.
+    rough = 1e-9 + 1e-14 * float(np.abs(instance.agents).max() / instance.reach.min())
+    assert float(found.gain) <= best * (1 + rough)
+    assert best * (1 - rough) <= found.at_most <= best * (1 + rough)
+    assert found.gain <= Fraction(found.at_most)
+
+
+@settings(max_examples=100)
+@given(instance=instances(), seed=st.integers(0, 10**6))
+def test_no_direction_exceeds_the_bound(instance, seed):
+    geometry = reduce(instance)
+    if geometry.rank > 2:
+        with pytest.raises(InputError, match=r"rank: is [34]"):
+            sweep_gain(geometry)
+        return
+    found = sweep_gain(geometry)
+    assert found.gain <= Fraction(found.at_most)
+    for u in np.random.default_rng(seed).standard_normal((5, geometry.rank)):
+        other = best_threshold(instance, from_reduced(geometry, u / np.linalg.norm(u), 0.0))
+        assert other.gain <= Fraction(found.at_most)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_gain_is_inside_the_bracket_of_cells(family):
+    for seed in range(2):
+        instance = make_instance(family, 40, 2, seed=seed)
+        found = sweep_gain(instance)
+        low, high = brute_force.best_gain_bracket(instance, gap=1e-4)
+        assert low <= found.at_most
+        assert found.gain <= high
+        assert found.at_most <= float(found.gain) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1.0, 1e9])
+@pytest.mark.parametrize("offset", [0.0, 1e8])
+def test_the_gain_does_not_depend_on_coordinates(scale, offset):
+    """Rotation, translation, order, units, and a view of four features instead of two columns."""
+    random = np.random.default_rng(8)
+    agents, quality = random.standard_normal((15, 2)), random.standard_normal(2)
+    cost, weights = random.uniform(1, 4, 15), random.integers(0, 4, 15).astype(float)
+    plain = sweep_gain(
+        Instance.from_arrays(agents, quality, visible=[0, 1], cost=cost, weights=weights)
+    )
+    turn = np.linalg.qr(random.standard_normal((2, 2)))[0]
+    order = random.permutation(15)
+    turned = sweep_gain(
+        Instance.from_arrays(
+            (scale * agents @ turn.T + scale * offset)[order],
+            turn @ quality,
+            visible=[0, 1],
+            cost=cost[order] / scale,
+            weights=weights[order],
+        )
+    )
+    rows = random.standard_normal((2, 4))
+    basis = np.linalg.qr(rows.T)[0].T
+    viewed = sweep_gain(
+        Instance.from_arrays(
+            scale * agents @ basis + scale * offset,
+            quality @ basis,
+            view=rows,
+            cost=cost / scale,
+            weights=weights,
+        )
+    )
+    tolerance = 1e-11 if offset == 0 else 1e-6
+    for other in (turned, viewed):
+        assert other.at_most / scale == pytest.approx(plain.at_most, rel=tolerance)
+        assert float(other.gain) / scale == pytest.approx(float(plain.gain), rel=tolerance)
+
+
+@pytest.mark.parametrize("reach", [1e-6, 1e-9, 1e-12])
+def test_reach_far_below_the_spread(reach):
+    """A rule across z_i − z_j moves both by ℓ: a direction that floats come near to at best."""
+    random = np.random.default_rng(12)
+    for _ in range(20):
+        agents = random.uniform(-1, 1, (6, 2))
+        sample = Instance.from_arrays(agents, [1.0, 0.0], visible=[0, 1], cost=1 / reach)
+        found = sweep_gain(sample)
+        apart = agents[:, None] - agents
+        sines = np.abs(apart[..., 1]) / np.maximum(np.hypot(*np.moveaxis(apart, 2, 0)), 1e-300)
+        best = sines.max() * 2 / 6 * float(sample.reach[0])
+        assert found.at_most >= best * (1 - 1e-14)
+        assert found.at_most <= best * (1 + 4e-13 / reach + 10 * reach)
+        if reach >= 1e-9:  # else rounding decides which pair looks best
+            assert float(found.gain) >= best * (1 - 2e-15 / reach)
+
+
+def exact_gain(instance, weights) -> Fraction:
+    """The best gain along a direction, over all real thresholds: to eighty digits."""
+    exact = [Fraction(float(w)) for w in weights]
+    rate = referee.dot(exact, [Fraction(float(q)) for q in instance.quality])
+    soft = Fraction(referee.best_soft_density(instance, exact))
+    return rate * soft / referee.dot(exact, exact)
+
+
+@pytest.mark.parametrize("reach", [0.3, 1e-5, 1e-9, 1e-13])
+@pytest.mark.parametrize("rank", [1, 2])
+def test_the_bound_holds_to_the_last_digit(rank, reach):
+    """Around the best rule found, in steps of rounding, with thresholds that no float can be."""
+    random = np.random.default_rng([rank, 13])
+    for _ in range(12):
+        agents = random.uniform(-1, 1, (5, rank))
+        if random.random() < 0.5:
+            agents = random.integers(-2, 3, (5, rank)) / 10
+        instance = Instance.from_arrays(
+            agents,
+            random.uniform(0.5, 1, rank),
+            visible=list(range(rank)),
+            cost=random.choice([1.0, 3.0], 5) / reach,
+        )
+        found = sweep_gain(instance)
+        weights = np.array(found.recount.mechanism.weights)
+        for step in (0.0, 1e-16, 1e-15, 1e-14, 1e-13):
+            for _ in range(3):
+                near = weights * (1 + step * random.standard_normal(rank))
+                assert exact_gain(instance, near) <= Fraction(found.at_most)
+
+
+@pytest.mark.parametrize("power", [3, 20, 26])
+def test_rows_that_are_nearly_dependent(power):
+    """[a, a + 2^-n b] and [a, b] show the same plane, exactly; what one attains, both allow."""
+    random = np.random.default_rng(power)
+    a, b = np.array([[1.0, 2.0, 0.0, 3.0], [1.0, -1.0, 2.0, 0.0]])
+    for _ in range(15):
+        agents = random.integers(-3, 4, (8, 4)).astype(float)
+        quality = random.integers(-2, 3, 4) + 0.5
+        rows = ([a, b], [a, a + 2.0**-power * b])
+        good, poor = (
+            reduce(Instance.from_arrays(agents, quality, view=view, cost=0.5)) for view in rows
+        )
+        one, other = sweep_gain(good), sweep_gain(poor)
+        assert one.gain <= Fraction(other.at_most)
+        assert other.gain <= Fraction(one.at_most)
+        assert one.at_most == pytest.approx(other.at_most, rel=2e-12 * 2**power)
+        for share in (0.3, 1.0):
+            eta = share * good.p_norm
+            one, other = Sweep()(good, eta, ENDLESS), Sweep()(poor, eta, ENDLESS)
+            assert one.density <= other.at_most
+
+
+def test_known_gains_of_shipped_instances(root):
+    seen = 0
+    for path in sorted((root / "instances").glob("*/*.json")):
+        instance = Instance.load(path)
+        if instance.known is None or instance.view.rank > 2 or instance.size > 1000:
+            continue
+        found = sweep_gain(instance)
+        assert float(found.gain) <= instance.known.upper
+        assert found.at_most >= instance.known.lower
+        if found.gain:
+            slack = 1e-10 + coarse(instance, found)
+            assert found.at_most <= float(found.gain) * (1 + slack)
+        seen += 1
+    assert seen >= 15
+
+
+@pytest.mark.parametrize("agents", [1, 2, 40, 300])
+def test_example_1_of_the_paper(agents):
+    """All agents on a line: ℓ/√3 is reached in one direction only, where all right ends tie."""
+    cost = 4.0
+    found = sweep_gain(example1(agents, cost=cost))
+    best = 1 / cost / math.sqrt(3)
+    if agents == 1:  # moves along P w_f itself
+        best *= math.sqrt(2)
+    if agents == 2:  # ℓ ≤ r(m − 1)/m = 1/2 still
+        best = max(best, referee.best_gain(example1(agents, cost=cost)))
+    assert float(found.gain) == pytest.approx(best, rel=1e-12)
+    assert found.at_most == pytest.approx(best, rel=1e-11)
+
+
+class TestOddGains:
+    def best(self, agents, quality, seen=None, **more):
+        seen = list(range(len(quality))) if seen is None else seen
+        sample = Instance.from_arrays(agents, quality, visible=seen, **{"cost": 1.0, **more})
+        return sweep_gain(sample)
+
+    def test_one_agent(self):
+        found = self.best([[2.0, 7.0]], [3.0, 4.0], cost=0.5)
+        assert float(found.gain) == pytest.approx(10.0)
+        assert found.at_most == pytest.approx(10.0)
+
+    @pytest.mark.parametrize("size", [2, 200])
+    def test_all_agents_equal(self, size):
+        found = self.best([[1.0, 2.0]] * size, [3.0, 4.0])
+        assert float(found.gain) == pytest.approx(5.0)
+        assert found.at_most == pytest.approx(5.0)
+
+    def test_no_visible_quality(self):
+        found = self.best([[0.0, 3.0, 1.0], [0.5, 1.0, 0.0]], [0.0, 0.0, 1.0], seen=[0, 1])
+        assert (found.recount, found.gain, found.at_most) == (None, 0, 0.0)
+
+    def test_agents_without_weight_do_not_count(self):
+        agents, weights = [[0.0, 0.0], [0.1, 0.0], [1e9, 5.0]], [1.0, 1.0, 0.0]
+        with_it = self.best(agents, [1.0, 1.0], weights=weights)
+        assert with_it.gain == self.best(agents[:2], [1.0, 1.0]).gain
+
+    def test_weights_are_as_good_as_copies(self):
+        random = np.random.default_rng(5)
+        agents, copies = random.standard_normal((8, 2)), random.integers(1, 4, 8)
+        weighted = self.best(agents, [1.0, -2.0], weights=copies.astype(float))
+        copied = self.best(np.repeat(agents, copies, axis=0), [1.0, -2.0])
+        assert float(weighted.gain) == pytest.approx(float(copied.gain), rel=1e-13)
+
+    @pytest.mark.parametrize("long", [1e3, 1e16, 1e90])
+    def test_one_very_long_reach(self, long):
+        """It moves alone along p; or, if it weighs next to nothing, the others decide."""
+        agents = np.random.default_rng(0).standard_normal((9, 2))
+        cost = [1 / long, *[2.0] * 8]
+        found = self.best(agents, [1.0, 0.0], cost=cost)
+        assert float(found.gain) >= long / 9 * (1 - 1e-12)
+        assert found.at_most <= float(found.gain) * (1 + 1e-9)
+        weights = [1e-9 / long, *[1.0] * 8]
+        found = self.best(agents, [1.0, 0.0], cost=cost, weights=weights)
+        others = self.best(agents[1:], [1.0, 0.0], cost=2.0)
+        assert float(found.gain) == pytest.approx(float(others.gain), rel=1e-8)
+        assert found.at_most <= float(found.gain) * (1 + 1e-9)
+
+    def test_a_light_agent_with_a_long_reach_beats_heavy_ones(self):
+        """Its weight is lost in a running sum of the others; its gain must not be."""
+        agents = np.random.default_rng(1).standard_normal((6, 2))
+        found = self.best(agents, [1.0, 0.0], cost=[1e-40, *[1.0] * 5], weights=[1e-30, *[1.0] * 5])
+        assert float(found.gain) == pytest.approx(1e10 / 5, rel=1e-12)
+        assert found.at_most == pytest.approx(1e10 / 5, rel=1e-9)
+
+    def test_more_dimensions_are_refused(self):
+        geometry = reduce(make_instance("uniform-ball", 5, 3, seed=1))
+        with pytest.raises(InputError, match="one or two dimensions") as caught:
+            sweep_gain(geometry)
+        assert caught.value.field == "rank"
+
+    def test_out_of_time(self):
+        geometry = reduce(make_instance("uniform-ball", 60, 2, seed=1))
+        short, full = sweep_gain(geometry, Budget(0.0)), sweep_gain(geometry)
+        assert (short.stop, full.stop) == (Stop.TIME, Stop.FINISHED)
+        assert 0 < short.gain <= full.gain <= Fraction(short.at_most)
+        assert "at most" in repr(full)
+
+    def test_events(self):
+        events: list[Event] = []
+        geometry = reduce(make_instance("uniform-ball", 600, 2, seed=1))
+        found = sweep_gain(geometry, Budget(watch=events.append))
+        assert len(events) > 4
+        assert [e.lower for e in events] == sorted(e.lower for e in events)
+        assert [e.upper for e in events] == sorted((e.upper for e in events), reverse=True)
+        assert events[-1].upper == found.at_most
+
+
+# ------------------------------------------------------------------ density
+
+
+def tolerance_of(share):
+    """At η = ±‖p‖ the band is a cap of some 1e-6; elsewhere it moves scores by less than 1e-9."""
+    return 4e-6 if abs(share) == 1 else 1e-9 if abs(share) < 0.99 else 1e-8
+
+
+def share_of(random, instance):
+    shares = (1.0, -1.0) if instance.view.rank == 1 else (0.0, 0.3, 0.6, 0.9, 0.99, 1.0, -0.5)
+    return float(random.choice(shares))
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_the_interval_contains_the_best_density(seed):
+    """Lattices with ties among them: what is left open is a tie, and the bound is never loose."""
+    random = np.random.default_rng([seed, 3])
+    for _ in range(25):
+        instance = random_instance(random, 13, (1, 2, 3), offsets=(0.0,))
+        share = share_of(random, instance)
+        geometry = reduce(instance)
+        answer = Sweep()(geometry, share * geometry.p_norm, ENDLESS)
+        truth = brute_force.best_density(instance, share * geometry.p_norm, tolerance_of(share))
+        assert truth is not None
+        check(geometry, share * geometry.p_norm, answer)
+        surely, at_most = mass(instance, truth.sure_set), mass(instance, truth.most_set)
+        assert surely <= answer.at_most <= at_most
+        assert answer.density >= surely or abs(share) == 1
+        if not truth.tied:
+            assert answer.density == answer.at_most == surely
+            assert answer.stop is Stop.CLOSED
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_more_agents(seed):
+    random = np.random.default_rng([seed, 4])
+    for family in FAMILIES:
+        instance = make_instance(family, 24, 3, seed=seed)
+        geometry = reduce(instance)
+        eta = float(random.uniform(-0.9, 0.9)) * geometry.p_norm
+        answer = Sweep()(geometry, eta, ENDLESS)
+        truth = brute_force.best_density(instance, eta)
+        assert not truth.tied
+        assert answer.density == answer.at_most == mass(instance, truth.sure_set)
+
+
+@pytest.mark.parametrize("rank", [1, 2])
+def test_without_a_visible_quality_every_direction_will_do(rank):
+    random = np.random.default_rng(rank)
+    for number in range(12):
+        lattice = number % 2
+        x = (
+            random.integers(-2, 3, (9, rank + 1))
+            if lattice
+            else random.standard_normal((9, rank + 1))
+        )
+        quality = np.eye(rank + 1)[rank]
+        cost = random.choice([0.5, 1.0, 2.0], 9)
+        seen = list(range(rank))
+        instance = Instance.from_arrays(x.astype(float), quality, visible=seen, cost=cost)
+        answer = Sweep()(reduce(instance), 0.0, ENDLESS)
+        truth = brute_force.best_density(instance, 0.0)
+        assert mass(instance, truth.sure_set) <= answer.at_most <= mass(instance, truth.most_set)
+        assert truth.tied or answer.density == answer.at_most
+    assert Sweep()(reduce(instance), 0.1, ENDLESS).status == "infeasible"
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_bounds_see_ties_that_a_rotation_has_rounded_away(seed):
+    """What a lattice attains by ties, the bound of the rotated lattice must allow."""
+    random = np.random.default_rng([seed, 5])
+    for _ in range(12):
+        size = int(random.integers(3, 12))
+        x = random.integers(-2, 3, (size, 3)).astype(float)
+        cost = random.choice([0.5, 1.0, 2.0], size)
+        turn = np.linalg.qr(random.standard_normal((3, 3)))[0]
+        quality = np.array([1.0, 0.0, 0.0])
+        plain = Instance.from_arrays(x, quality, visible=[0, 1, 2], cost=cost)
+        turned = Instance.from_arrays(
+            x @ turn.T, turn @ quality, visible=[0, 1, 2], cost=cost.tolist()
+        )
+        for share in (0.0, 0.6):
+            before = Sweep()(reduce(plain), share, ENDLESS)
+            geometry = reduce(turned)
+            after = Sweep()(geometry, share * geometry.p_norm, ENDLESS)
+            assert before.density <= after.at_most
+            assert before.at_most == after.at_most
+        before, after = sweep_gain_in_the_plane(x, cost, turn), sweep_gain_in_the_plane(x, cost)
+        assert before.at_most == pytest.approx(after.at_most, rel=1e-11)
+
+
+def sweep_gain_in_the_plane(x, cost, turn=None):
+    turn = np.eye(2) if turn is None else np.linalg.qr(turn[:2, :2])[0]
+    quality = turn @ np.array([1.0, 2.0])
+    return sweep_gain(Instance.from_arrays(x[:, :2] @ turn.T, quality, visible=[0, 1], cost=cost))
+
+
+def test_ties_along_the_axes_are_met():
+    """The outer two are both in reach only for u exactly across: one float direction."""
+    agents = [[0.0, 0.0, 0.0], [0.0, 4.0, 0.0], [0.0, -4.0, 0.0], [0.0, 0.0, 1.0]]
+    for scale in (1.0, 1e-6, 1e6):
+        sample = Instance.from_arrays(
+            scale * np.array(agents),
+            [1.0, 0.0, 0.0],
+            visible=[0, 1, 2],
+            cost=[1.0 / scale, 1e30, 1e30, 1.0 / scale],
+        )
+        answer = Sweep()(reduce(sample), 0.0, ENDLESS)
+        assert answer.density == answer.at_most == 1
+
+
+def test_tangent_levels():
+    """Reach equal to distances: arccosines of ±1, and one unit in the last place around."""
+    for nudge in (0.0, 1e-16, -1e-16, 1e-15, -1e-15):
+        for distance in (0.1, 1.0, 3.0, 1e-7):
+            d = distance * (1 + nudge)
+            agents = [[0.0, 0.0, 0.0], [0.0, d, 0.0], [0.0, 0.0, d], [0.0, -d, 0.0]]
+            cost = [1 / distance, 0.5 / distance, 1 / distance, 1 / distance]
+            instance = Instance.from_arrays(agents, [1.0, 0.0, 0.0], visible=[0, 1, 2], cost=cost)
+            for share in (0.0, 0.6, 0.8):
+                answer = Sweep()(reduce(instance), share, ENDLESS)
+                truth = brute_force.best_density(instance, share)
+                assert mass(instance, truth.sure_set) <= answer.at_most
+                assert answer.at_most <= mass(instance, truth.most_set)
+            plane = Instance.from_arrays(
+                np.array(agents)[:, 1:], [1.0, 1.0], visible=[0, 1], cost=cost
+            )
+            check_gain(plane, sweep_gain(plane), referee.best_gain(plane))
+
+
+def test_the_bound_holds_on_the_whole_band():
+    """At the rim of the band of η a direction sees agents that no direction at η sees."""
+    far, cosine = 1e3, 0.6
+    sine = math.sqrt(1 - cosine**2)
+    band = 0.9e-12 / sine  # an angle within the band
+    shift = 0.5 * band * far
+    # u = (cos θ, sin θ v): both outer agents are in reach only if θ is a little smaller.
+    agents = np.array([[-sine * far, cosine * far, 0.0], [sine * far, -cosine * far, 0.0]])
+    agents[1] += (1.0 + shift) * np.array([cosine, sine, 0.0])
+    agents = np.vstack([agents, [[0.0, 0.0, 1e6], [0.0, 0.0, -1e6]]])
+    sample = Instance.from_arrays(agents, [1.0, 0.0, 0.0], visible=[0, 1, 2], cost=1.0)
+    geometry = reduce(sample)
+    answer = Sweep()(geometry, cosine, ENDLESS)
+    theta = math.acos(cosine)
+    best = max(
+        densest_threshold(
+            sample, from_reduced(geometry, [math.cos(t), math.sin(t), 0.0], 0.0)
+        ).recount.density
+        for t in (theta - band, theta, theta + band)
+    )
+    assert best <= answer.at_most
+
+
+def test_the_bound_holds_around_the_pole():
+    far = 1e3
+    shift = 1.2e-6 * far  # the band of 1e-12 is an angle of 1.4e-6
+    agents = [[0.0, far, 0.0], [1.0 + shift, -far, 0.0], [0.0, 0.0, 0.0]]
+    geometry = reduce(Instance.from_arrays(agents, [1.0, 0.0, 0.0], visible=[0, 1, 2], cost=1.0))
+    for eta in (1.0, 1 - 2e-13, 1 - 9e-13):
+        answer = Sweep()(geometry, eta, ENDLESS)
+        check(geometry, eta, answer)
+        assert answer.mechanism is not None
+        assert answer.at_most == 1
+
+
+@settings(max_examples=60)
+@given(geometry=instances().map(reduce), share=st.sampled_from([-1, 0, 0.3, 0.9, 1, 1.5]))
+def test_answers_are_true(geometry, share):
+    eta = share * geometry.p_norm
+    circle = geometry.rank <= (2 if geometry.p_norm == 0 else 3)
+    if not circle and (abs(share) < 1 or geometry.p_norm == 0):
+        with pytest.raises(InputError, match=r"oracle: .* use milp or cells"):
+            Sweep()(geometry, eta, ENDLESS)
+        return
+    check(geometry, eta, Sweep()(geometry, eta, ENDLESS))
+
+
+@settings(max_examples=60)
+@given(
+    geometry=instances(max_agents=6, min_width=2).map(reduce),
+    share=st.sampled_from([0, 0.3, 0.9, 1]),
+    seed=st.integers(0, 10**6),
+)
+def test_no_direction_at_eta_is_denser(geometry, share, seed):
+    assume(geometry.p_norm > 0 and 2 <= geometry.rank <= 3)
+    eta = share * geometry.p_norm
+    answer = Sweep()(geometry, eta, ENDLESS)
+    towards = geometry.p / geometry.p_norm
+    turn = np.linalg.svd(towards[None])[2][1:]
+    for v in np.random.default_rng(seed).standard_normal((5, len(turn))):
+        across = v / np.linalg.norm(v) @ turn
+        u = share * towards + math.sqrt(1 - share**2) * across
+        along = from_reduced(geometry, u, 0.0)
+        exact = referee.exact_weights(geometry.instance, along)
+        if recount(geometry.instance, along).eta_within(eta, geometry.band * geometry.p_norm):
+            assert referee.best_density(geometry.instance, exact) <= answer.at_most
+
+
+def test_closed_values_do_not_depend_on_coordinates():
+    random = np.random.default_rng(9)
+    agents, quality = random.standard_normal((40, 3)), random.standard_normal(3)
+    cost, weights = random.uniform(1, 4, 40), random.integers(0, 4, 40).astype(float)
+    turn = np.linalg.qr(random.standard_normal((3, 3)))[0]
+    order = random.permutation(40)
+    rows = random.standard_normal((3, 5))
+    basis = np.linalg.qr(rows.T)[0].T
+    whole = {"visible": [0, 1, 2]}
+    for share in (0.0, 0.4, -0.9, 0.999999):
+        values = set()
+        for x, q, c, w, seen in (
+            (agents, quality, cost, weights, whole),
+            ((agents @ turn.T + 100)[order], turn @ quality, cost[order], weights[order], whole),
+            (1e-9 * agents, quality, 1e9 * cost, weights, whole),
+            (1e9 * agents + 1e8, 1e-9 * quality, 1e-9 * cost, weights, whole),
+            (agents @ basis, quality @ basis, cost, weights, {"view": rows}),
+        ):
+            geometry = reduce(Instance.from_arrays(x, q, cost=c, weights=w, **seen))
+            answer = Sweep()(geometry, share * geometry.p_norm, ENDLESS)
+            assert answer.status == "optimal"
+            values |= {answer.density, answer.at_most}
+        assert len(values) == 1
+
+
+def test_weights_of_any_span():
+    """Sums of weights that 64 bits cannot hold are rounded up, never down."""
+    random = np.random.default_rng(7)
+    agents = random.standard_normal((8, 3))
+    weights = 10.0 ** random.uniform(-20, 20, 8)
+    instance = Instance.from_arrays(
+        agents, [1.0, 0.0, 0.0], visible=[0, 1, 2], cost=1.0, weights=weights
+    )
+    answer = Sweep()(reduce(instance), 0.5, ENDLESS)
+    truth = brute_force.best_density(instance, 0.5)
+    assert mass(instance, truth.sure_set) <= answer.at_most <= 1
+    assert answer.density >= mass(instance, truth.sure_set) * (1 - Fraction(1, 10**12))
+    assert answer.gap < 1e-15
+
+
+class TestOddDensities:
+    def ask(self, agents, quality, eta, seen=None, **more):
+        seen = list(range(len(quality))) if seen is None else seen
+        sample = Instance.from_arrays(agents, quality, visible=seen, **{"cost": 1.0, **more})
+        return Sweep()(reduce(sample), eta, more.get("budget", ENDLESS))
+
+    def test_one_dimension(self):
+        answer = self.ask([[0.0], [0.5], [3.0]], [2.0], 2.0)
+        assert answer.status == "optimal"
+        assert answer.recount.covered.tolist() == [0, 1]
+        assert self.ask([[0.0], [0.5], [3.0]], [2.0], 1.0).status == "infeasible"
+
+    def test_two_dimensions_leave_two_directions(self):
+        square = [[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]]
+        answer = self.ask(square, [1.0, 0.0], 0.8)
+        assert answer.status == "optimal"
+        assert answer.work == {"directions": 2}
+        assert abs(answer.mechanism.weights[1]) == pytest.approx(0.6)
+        assert self.ask(square, [1.0, 0.0], 1.1).status == "infeasible"
+
+    @pytest.mark.parametrize("eta", [0.0, 1.0, -1.0, 1 - 1e-13, 1 - 1e-9, 0.999999])
+    def test_special_values_of_eta(self, eta):
+        agents = np.random.default_rng(3).standard_normal((9, 3))
+        answer = self.ask(agents, [1.0, 0.0, 0.0], eta)
+        assert answer.recount.eta_within(eta, 1e-12)
+        assert answer.status == "optimal"
+
+    @pytest.mark.parametrize("size", [1, 4, 300])
+    def test_all_agents_equal(self, size):
+        answer = self.ask([[1.0, 2.0, 3.0]] * size, [1.0, 1.0, 0.0], 0.5)
+        assert answer.density == answer.at_most == 1
+
+    def test_agents_without_weight_do_not_count(self):
+        agents = [[0.0, 0.0, 0.0], [0.1, 0.0, 0.0], [5.0, 5.0, 5.0]]
+        answer = self.ask(agents, [1.0, 0.0, 0.0], 0.5, weights=[1.0, 1.0, 0.0])
+        assert answer.density == answer.at_most == 1
+
+    def test_weights_are_never_floored(self):
+        """One agent of 0.5, or two of 0.3 + 0.21 = 0.51."""
+        agents = [[0.0, 0.0, 0.0], [9.0, 0.0, 0.1], [9.0, 0.1, 0.0]]
+        answer = self.ask(agents, [1.0, 0.0, 0.0], 0.9, weights=[0.5, 0.3, 0.21])
+        assert answer.recount.covered.tolist() == [1, 2]
+        assert answer.density == answer.at_most
+
+    @pytest.mark.parametrize("long", [1e3, 1e16, 1e50])
+    def test_huge_reach_beside_small_ones(self, long):
+        agents = np.random.default_rng(6).standard_normal((12, 3))
+        cost = [1 / long, *[2.0] * 11]
+        sample = Instance.from_arrays(agents, [1.0, 2.0, -1.0], visible=[0, 1, 2], cost=cost)
+        geometry = reduce(sample)
+        answer = Sweep()(geometry, 0.3 * geometry.p_norm, ENDLESS)
+        truth = brute_force.best_density(sample, 0.3 * geometry.p_norm)
+        assert answer.density == answer.at_most == mass(sample, truth.sure_set)
+
+    def test_more_dimensions_only_at_the_pole(self):
+        geometry = reduce(make_instance("uniform-ball", 20, 4, seed=2))
+        with pytest.raises(InputError, match="use milp or cells"):
+            Sweep()(geometry, 0.5 * geometry.p_norm, ENDLESS)
+        assert Sweep()(geometry, geometry.p_norm, ENDLESS).status == "optimal"
+        hidden = Instance.from_arrays(np.eye(4), [0.0, 0, 0, 1], visible=[0, 1, 2], cost=1.0)
+        with pytest.raises(InputError, match="use milp or cells"):
+            Sweep()(reduce(hidden), 0.0, ENDLESS)
+
+    def test_out_of_time(self):
+        geometry = reduce(make_instance("uniform-ball", 60, 3, seed=2))
+        answer = Sweep()(geometry, 0.5 * geometry.p_norm, Budget(0.0))
+        assert answer.stop is Stop.TIME
+        assert 0 < answer.density < answer.at_most == 1
+
+    def test_a_second_time_the_same(self):
+        geometry = reduce(make_instance("ties", 60, 3, seed=2))
+        first, second = (Sweep()(geometry, 0.5 * geometry.p_norm, ENDLESS) for _ in range(2))
+        assert (first.mechanism, first.at_most) == (second.mechanism, second.at_most)
+        assert first.oracle == "Sweep()"
+        with pytest.raises(AttributeError):
+            Sweep().anything = 1
+
+    def test_events_close_in(self):
+        events: list[Event] = []
+        geometry = reduce(make_instance("uniform-ball", 300, 3, seed=2))
+        answer = Sweep()(geometry, 0.5 * geometry.p_norm, Budget(watch=events.append))
+        assert [e.lower for e in events] == sorted(e.lower for e in events)
+        assert [e.upper for e in events] == sorted((e.upper for e in events), reverse=True)
+        assert len(events) > 3
+        assert events[-1].lower <= float(answer.density)
+
+
+def test_a_thousand_agents_close():
+    gain = sweep_gain(make_instance("gaussian-mixture", 1000, 2, seed=1))
+    assert gain.at_most <= float(gain.gain) * (1 + 1e-9)
+    geometry = reduce(make_instance("gaussian-mixture", 1000, 3, seed=1))
+    answer = Sweep()(geometry, 0.6 * geometry.p_norm, ENDLESS)
+    assert answer.density == answer.at_most
+    assert max(gain.seconds, answer.seconds) < 10
