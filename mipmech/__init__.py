@@ -19,6 +19,8 @@ Grading is exact: the floats of an instance are read as the rationals that they 
 from mipmech import theory
 from mipmech.algorithm1 import Guarantee, Solution, Step, solve
 from mipmech.budget import Budget, Event, Stop
+from mipmech.certificate import Certificate, certify, certify_density
+from mipmech.check import Verdict, check
 from mipmech.description import Description, describe
 from mipmech.errors import InputError
 from mipmech.families import FAMILIES, example1
@@ -43,12 +45,13 @@ from mipmech.smoothed import Smoothed
 from mipmech.threshold import Densest, best_threshold, densest_threshold
 from mipmech.truth import Recount, Side, recount
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 __all__ = [
     "FAMILIES",
     "Answer",
     "Budget",
+    "Certificate",
     "Densest",
     "Description",
     "Event",
@@ -67,8 +70,12 @@ __all__ = [
     "Solution",
     "Step",
     "Stop",
+    "Verdict",
     "best_response",
     "best_threshold",
+    "certify",
+    "certify_density",
+    "check",
     "densest_threshold",
     "density",
     "describe",

@@ -219,6 +219,9 @@ def eta_of(geometry: Geometry, eta: float | None, eta_fraction: float | None) ->
 # Name -> module and class; imported when first asked for, since some of them are heavy.
 REGISTRY: dict[str, str] = {
     "projection": "mipmech.oracles.projection:Projection",
+    "cells": "mipmech.oracles.cells:Cells",
+    "cells-soft": "mipmech.oracles.cells:CellsSoft",
+    "sweep": "mipmech.oracles.sweep:Sweep",
     "milp": "mipmech.oracles.milp:Milp",
     "milp-soft": "mipmech.oracles.milp:MilpSoft",
 }

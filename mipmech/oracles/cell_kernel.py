@@ -38,6 +38,8 @@ MOST_TILTED = 64
 # A side this short (the whole has 2), or a window of this share of the scale, is not cut again:
 # rounding would take over.
 SHORTEST = 2.0**-44
+# Neither is a side over which u·p changes by a smaller share, if no agent's score changes either.
+FINEST_RATE = 2.0**-34
 
 _options: dict[str, Any] = {
     "cache": True,
@@ -53,7 +55,11 @@ def _jit(function: Any) -> Any:
 
 @_jit
 def _cell(centre, half, unit, widths):  # type: ignore[no-untyped-def]
-    """The centre's direction ĉ into ``unit``, h_j/μ into ``widths``; returns cos α from below."""
+    """The centre's direction ĉ into ``unit``, h_j/μ into ``widths``.
+
+    Returns cos α from below, and by how much the range of scores that is computed for a smaller
+    cell within this one may stick out of this one's: in lengths, and in widths of the range.
+    """
     d = centre.shape[0]
     square = 0.0
     inner = 0.0
@@ -61,7 +67,7 @@ def _cell(centre, half, unit, widths):  # type: ignore[no-untyped-def]
         square += centre[j] * centre[j]
         inner += half[j] * abs(centre[j])
     if d == 0:
-        return 1.0
+        return 1.0, 0.0, 0.0
     length = np.sqrt(square)
     shortest = (square - inner) / length
     spread = 0.0
@@ -69,7 +75,9 @@ def _cell(centre, half, unit, widths):  # type: ignore[no-untyped-def]
         unit[j] = centre[j] / length
         widths[j] = half[j] / shortest
         spread += widths[j] * widths[j]
-    return 1.0 / np.sqrt(1.0 + spread)
+    longest = np.sqrt(1.0 + spread)
+    ratio = (square + inner) / (square - inner)
+    return 1.0 / longest, ratio * (longest - 1.0), ratio - 1.0
 
 
 @_jit
@@ -119,16 +127,19 @@ def _ranges(y, shift, slack, start, count, unit, widths, cosine, t, low, high): 
 @_jit
 def _bound(  # type: ignore[no-untyped-def]
     kind, y, shift, slack, reach, weight, index, start, count, out,
-    unit, widths, cosine, b0, b1, p, sure, effects, work, centre, lows, highs, finest,
+    unit, widths, cosine, out_by, out_share, b0, b1, p, sure, inside, effects, work,
+    centre, lows, highs, lengths, finest,
 ):  # fmt: skip
     """Bound a node.
 
-    The agents at [start, start + count) are those of the parent; the ones still open are written to
-    [out, …). ``sure`` holds W, C and S of those surely in: Σω(b − score) = W b − C − v·S; it is
-    updated. ``effects`` receives what a cut of the thresholds (0) or of side j (1 + j) is about;
+    The agents at [start, start + count) are those of the parent; the ones not settled for good are
+    written to [out, …). ``sure`` holds W, C and S of those surely in and dropped from the list:
+    Σω(b − score) = W b − C − v·S; it is updated. An agent is dropped only if it is settled in every
+    smaller cell as well, *as computed there*: a checker may look at the leaf alone. ``inside`` and
+    ``work`` are for sums. ``effects`` receives what a cut of the thresholds (0) or of side j (1 + j) is about;
     centre, lows and highs the scores of the open agents.
     Returns the bound, how many agents are open, whether some agent's end may be in [b0, b1], and
-    whether some open agent's scores differ by more than rounding.
+    whether some open agent's scores (or u·p) differ by more than rounding.
     """
     d = unit.shape[0]
     _ranges(y, shift, slack, start, count, unit, widths, cosine, centre, lows, highs)
@@ -142,44 +153,55 @@ def _bound(  # type: ignore[no-untyped-def]
     mass = 0.0
     kept = 0
     ends, rough = False, False
+    for j in range(d + 2):
+        inside[j] = 0.0
     for i in range(count):
         low, high = lows[i], highs[i]
         least, most = b0 - high, b1 - low
-        far = reach[start + i]
-        if most < 0.0 or least > far:
-            continue
         place = start + i
-        w = weight[place]
-        if least >= 0.0 and most < far:
-            sure[0] += w
-            sure[1] += w * (shift[place] - slack[place])
-            for j in range(d):
-                sure[2 + j] += w * y[j, place]
-            continue
-        if most >= far:
-            ends = True
-        if high - low > finest + 4.0 * slack[place]:
-            rough = True
-        mass += w
+        far = reach[place]
         t = centre[i]
-        for j in range(d):
-            effects[1 + j] += w * abs(y[j, place] - t * unit[j])
-        if kind != DENSITY:
-            top = min(most, far)
-            base = min(least, 0.0)
-            alone += w * top
-            if top > 0.0:
-                share = 1.0
-                if most > far:
-                    share = 0.0
-                    if high > low:
-                        share = min(1.0, max(0.0, (far - (b1 - high)) / (high - low)))
-                a = w * share * top / (top - base)
-                mixed[0] += a
-                mixed[1] += a * (shift[place] - slack[place] + base)
-                for j in range(d):
-                    mixed[2 + j] += a * y[j, place]
-                constant += w * (1.0 - share) * top
+        margin = out_by * lengths[place] + out_share * (high - low)
+        if most < 0.0 or least > far:
+            if most < -margin or least > far + margin:
+                continue
+        elif least >= 0.0 and most < far:
+            w = weight[place]
+            sums = inside
+            settled = least >= margin and most < far - margin
+            if settled:
+                sums = sure
+            sums[0] += w
+            sums[1] += w * (shift[place] - slack[place])
+            for j in range(d):
+                sums[2 + j] += w * y[j, place]
+            if settled:
+                continue
+        else:
+            w = weight[place]
+            if most >= far:
+                ends = True
+            if high - low > finest + 4.0 * slack[place]:
+                rough = True
+            mass += w
+            for j in range(d):
+                effects[1 + j] += w * abs(y[j, place] - t * unit[j])
+            if kind != DENSITY:
+                top = min(most, far)
+                base = min(least, 0.0)
+                alone += w * top
+                if top > 0.0:
+                    share = 1.0
+                    if most > far:
+                        share = 0.0
+                        if high > low:
+                            share = min(1.0, max(0.0, (far - (b1 - high)) / (high - low)))
+                    a = w * share * top / (top - base)
+                    mixed[0] += a
+                    mixed[1] += a * (shift[place] - slack[place] + base)
+                    for j in range(d):
+                        mixed[2 + j] += a * y[j, place]
+                    constant += w * (1.0 - share) * top
         to = out + kept
         if to != place:
             for j in range(d):
@@ -187,29 +209,32 @@ def _bound(  # type: ignore[no-untyped-def]
             shift[to] = shift[place]
             slack[to] = slack[place]
             reach[to] = far
-            weight[to] = w
+            weight[to] = weight[place]
+            lengths[to] = lengths[place]
             index[to] = index[place]
         centre[kept], lows[kept], highs[kept] = t, low, high
         kept += 1
+    for j in range(d + 2):
+        inside[j] += sure[j]
     if kind == DENSITY:
-        bound = sure[0] + mass
+        bound = inside[0] + mass
         effects[0] = (b1 - b0) * mass
         for j in range(d):
             effects[1 + j] *= 2.0 * widths[j]
         return bound, kept, ends, rough
-    low, _ = _range(sure[2 : 2 + d], unit, widths, cosine)
-    first = sure[0] * b1 - sure[1] - low + alone
+    low, _ = _range(inside[2 : 2 + d], unit, widths, cosine)
+    first = inside[0] * b1 - inside[1] - low + alone
     for j in range(d + 2):
-        mixed[j] += sure[j]
+        mixed[j] += inside[j]
     low, _ = _range(mixed[2 : 2 + d], unit, widths, cosine)
     second = mixed[0] * b1 - mixed[1] - low + constant
     bound = max(0.0, min(first, second))
-    effects[0] = (b1 - b0) * (sure[0] + mass)
+    effects[0] = (b1 - b0) * (inside[0] + mass)
     t = 0.0
     for j in range(d):
-        t += unit[j] * sure[2 + j]
+        t += unit[j] * inside[2 + j]
     for j in range(d):
-        effects[1 + j] = 2.0 * widths[j] * (effects[1 + j] + abs(sure[2 + j] - t * unit[j]))
+        effects[1 + j] = 2.0 * widths[j] * (effects[1 + j] + abs(inside[2 + j] - t * unit[j]))
     if kind == GAIN:
         _, rate = _range(p, unit, widths, cosine)
         if rate <= 0.0:
@@ -218,7 +243,10 @@ def _bound(  # type: ignore[no-untyped-def]
         for j in range(d):
             t += unit[j] * p[j]
         for j in range(d):
-            effects[1 + j] += 2.0 * widths[j] * abs(p[j] - t * unit[j]) * bound / rate
+            change = widths[j] * abs(p[j] - t * unit[j])
+            effects[1 + j] += 2.0 * change * bound / rate
+            if change > FINEST_RATE * rate:
+                rough = True
         bound *= rate
     return bound, kept, ends, rough
 
@@ -246,7 +274,7 @@ def _tilted_bound(  # type: ignore[no-untyped-def]
         offers[place - out, 0] = 0.0
         offers[place - out, 1] = 0.0
         slopes[place - out] = 0.0
-        if top <= 0.0:
+        if top <= 0.0 or least > far:
             continue
         w = weight[place]
         slope = top / (top - base)
@@ -450,7 +478,7 @@ def climb(kind, y, shift, reach, weight, v, p, rounds, tries, shrink, seed):  # 
 @_jit
 def search_block(  # type: ignore[no-untyped-def]
     kind, all_y, all_shift, all_slack, all_reach, all_weight, p, rates, band,
-    centre, half, b0, b1, agents, sure, known, cut, factor, finest, touch, budget,
+    centre, half, b0, b1, agents, sure, cut, factor, finest, touch, budget,
 ):  # fmt: skip
     """Search a block depth-first until everything is closed or the budget (agents seen) is spent.
 
@@ -463,11 +491,15 @@ def search_block(  # type: ignore[no-untyped-def]
     room = 6 * m + 4096
     y = np.empty((d, room))
     shift, slack, reach, weight = np.empty(room), np.empty(room), np.empty(room), np.empty(room)
+    lengths = np.empty(room)
     index = np.empty(room, np.int32)
     for i in range(m):
         a = agents[i]
+        square = 0.0
         for j in range(d):
             y[j, i] = all_y[j, a]
+            square += y[j, i] * y[j, i]
+        lengths[i] = np.sqrt(square)
         shift[i], slack[i] = all_shift[a], all_slack[a]
         reach[i], weight[i] = all_reach[a], all_weight[a]
         index[i] = a
@@ -476,10 +508,9 @@ def search_block(  # type: ignore[no-untyped-def]
     lows, highs = np.empty(DEPTH + 1), np.empty(DEPTH + 1)
     begins, counts = np.empty(DEPTH + 1, np.int64), np.empty(DEPTH + 1, np.int64)
     sums = np.empty((DEPTH + 1, d + 2))
-    bounds = np.empty(DEPTH + 1)
     cuts, done = np.empty(DEPTH + 1, np.int64), np.empty(DEPTH + 1, np.int64)
     unit, widths = np.empty(d), np.empty(d)
-    effects, work = np.empty(d + 1), np.empty(d + 2)
+    effects, work, inside = np.empty(d + 1), np.empty(d + 2), np.empty(d + 2)
     slopes, offers = np.empty(MOST_TILTED), np.empty((MOST_TILTED, 2))
     places = np.empty((3, d + 1))
     mid_scores, low_scores, high_scores = np.empty(m), np.empty(m), np.empty(m)
@@ -501,12 +532,11 @@ def search_block(  # type: ignore[no-untyped-def]
     lows[0], highs[0] = b0, b1
     begins[0], counts[0] = 0, m
     sums[0] = sure
-    bounds[0] = known
     fresh = True  # the node at ``level`` has not been bounded yet
     while level >= 0:
         if fresh:
             fresh = False
-            cosine = _cell(centres[level], halves[level], unit, widths)
+            cosine, out_by, out_share = _cell(centres[level], halves[level], unit, widths)
             if level == 0:
                 start, count, out = 0, m, 0
             else:
@@ -514,8 +544,9 @@ def search_block(  # type: ignore[no-untyped-def]
                 out = start + count
             value, kept, ends, rough = _bound(
                 kind, y, shift, slack, reach, weight, index, start, count, out,
-                unit, widths, cosine, lows[level], highs[level], p, sums[level], effects, work,
-                mid_scores, low_scores, high_scores, finest,
+                unit, widths, cosine, out_by, out_share, lows[level], highs[level], p,
+                sums[level], inside, effects, work, mid_scores, low_scores, high_scores, lengths,
+                finest,
             )  # fmt: skip
             nodes += 1
             seen += count + 8
@@ -528,9 +559,6 @@ def search_block(  # type: ignore[no-untyped-def]
                 seen += 3 * kept
                 if other < value:
                     value = max(other, 0.0)
-            if value > bounds[level]:
-                value = bounds[level]
-            bounds[level] = value
             begins[level], counts[level] = out, kept
             chosen = LEAF
             if not ends:
@@ -611,7 +639,6 @@ def search_block(  # type: ignore[no-untyped-def]
         centres[new], halves[new] = centres[level], halves[level]
         lows[new], highs[new] = lows[level], highs[level]
         sums[new] = sums[level]
-        bounds[new] = bounds[level]
         if cuts[level] == CUT_THRESHOLDS:
             middle = 0.5 * (lows[level] + highs[level])
             if second:

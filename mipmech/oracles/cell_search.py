@@ -72,7 +72,15 @@ class Problem:
         """An interval with every threshold that has anybody in its margin."""
         sizes = np.sqrt((self.y**2).sum(axis=0)) * (1 + 1e-12) + np.abs(self.shift) + self.slack
         low, high = -float(sizes.max()), float((sizes + self.reach).max())
-        return low - 2.0**-40 * abs(low), high + 2.0**-40 * abs(high)
+        return low - 2.0**-30 * abs(low), high + 2.0**-30 * abs(high)
+
+    @property
+    def most(self) -> float:
+        """No mechanism has more: everybody in the margin, at the end of the reach, along p."""
+        if self.kind == kernel.DENSITY:
+            return float(self.weight.sum())
+        rate = float(np.linalg.norm(self.p)) if self.kind == kernel.GAIN else 1.0
+        return rate * float(self.weight @ self.reach) * (1 + 1e-9)
 
     @property
     def touch(self) -> float:
@@ -116,7 +124,7 @@ def roots(problem: Problem) -> list[Block]:
     agents = np.arange(problem.y.shape[1], dtype=np.int32)
 
     def block(centre: Floats, half: Floats) -> Block:
-        return Block(centre, half, low, high, agents, np.zeros(d + 2), math.inf)
+        return Block(centre, half, low, high, agents, np.zeros(d + 2), problem.most)
 
     if d == 0:
         return [block(np.zeros(0), np.zeros(0))]
@@ -164,6 +172,7 @@ class CellSearch:
         self._tell = tell
         self._waiting: list[tuple[float, int, Block]] = []
         self._serial = 0
+        self._shown = math.inf
         self._budget = FIRST_BUDGET
         for root in self.roots:
             self._push(root)
@@ -214,7 +223,9 @@ class CellSearch:
     def upper(self) -> float:
         """No mechanism has more than this, in floats."""
         waiting = -self._waiting[0][0] if self._waiting else 0.0
-        return max(self.best, self.closed, waiting)
+        # A half may have a higher bound of its own than the whole, but what was shown stays true.
+        self._shown = min(self._shown, max(self.closed, waiting))
+        return max(self.best, self._shown)
 
     @property
     def finished(self) -> bool:
@@ -263,7 +274,7 @@ class CellSearch:
         return kernel.search_block(
             problem.kind, problem.y, problem.shift, problem.slack, problem.reach, problem.weight,
             problem.p, problem.rates, problem.band, block.centre, block.half, block.low, block.high,
-            block.agents, block.sure, block.bound, cut, factor, problem.finest, problem.touch,
+            block.agents, block.sure, cut, factor, problem.finest, problem.touch,
             budget,
         )  # fmt: skip
 

@@ -1,0 +1,337 @@
+"""Certified optimal mechanisms: a rule, what it gains exactly, and a proof that none gains more.
+
+`certify` searches with one of two engines. `cells` leaves a tree of cells as the proof; the
+independent checker goes through it before the certificate is handed out, and the upper bound is the
+one that the *checker* arrives at: level "proved". `milp` covers the gain by intervals of η, with
+HiGHS's word for each: level "attested". Stopped early, either gives a certificate of the gap
+reached, just as valid. The file is described in `docs/proof-format.md`.
+
+>>> from mipmech import make_instance
+>>> found = certify(make_instance("gaussian-mixture", agents=30, rank=2, seed=1))
+>>> found.status, found.level, found.gap <= 1e-3
+('optimal', 'proved', True)
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import lzma
+import math
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mipmech import check as checker
+from mipmech import files
+from mipmech.budget import Budget, Event, Stop, Timer
+from mipmech.check import Verdict
+from mipmech.errors import InputError
+from mipmech.exact import round_down, round_up
+from mipmech.geometry import Geometry, reduce
+from mipmech.instance import Instance
+from mipmech.mechanism import Mechanism, from_reduced
+from mipmech.oracles import Answer, Level, infeasible
+from mipmech.theory.projection import gain_ceiling
+from mipmech.threshold import best_threshold
+from mipmech.truth import Recount
+
+Floats = NDArray[np.float64]
+EngineName = Literal["auto", "cells", "milp"]
+Status = Literal["optimal", "gap"]
+
+DEFAULT_GAP = 1e-3
+# Of a time limit, so much is for the search; the rest is for the checker.
+FOR_SEARCH = 0.6
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Certificate:
+    """A claim about the greatest gain (or density at η) of an instance, with its proof.
+
+    recount : the exact outcome of the mechanism found, the witness; None if no rule gains
+    lower, upper : the greatest gain (density) lies between them
+    wanted : the relative gap that was asked for
+    content : the certificate file's object, except where the instance file lies
+    events : the bounds over time
+    """
+
+    instance: Instance
+    claim: Mapping[str, Any]
+    recount: Recount | None
+    lower: Fraction
+    upper: float
+    wanted: float
+    level: Level
+    engine: str
+    stop: Stop
+    seconds: float
+    work: Mapping[str, int]
+    proof: Mapping[str, Any] = field(repr=False)
+    events: tuple[Event, ...] = ()
+
+    def __repr__(self) -> str:
+        return (
+            f"Certificate({self.status}, {self.level}: {self.claim['kind']} in"
+            f" [{round_down(self.lower):.9g}, {self.upper:.9g}], gap {self.gap:.2g};"
+            f" {self.engine}, {self.seconds:.2f} s)"
+        )
+
+    @property
+    def mechanism(self) -> Mechanism | None:
+        """The rule found."""
+        return None if self.recount is None else self.recount.mechanism
+
+    @property
+    def gap(self) -> float:
+        """(upper − lower)/upper, rounded up; 0 if upper is 0."""
+        return relative_gap(self.lower, self.upper)
+
+    @property
+    def status(self) -> Status:
+        """Whether the gap is as small as was asked for."""
+        return "optimal" if self.gap <= self.wanted else "gap"
+
+    @property
+    def scope(self) -> str:
+        """What the upper bound is about, in words."""
+        if self.claim["kind"] == "gain":
+            return "all threshold rules on what the planner sees, on this sample"
+        return "all threshold rules with this η (to within the band), on this sample"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The object printed under ``--json``; bounds are rounded outward."""
+        return {
+            "status": self.status,
+            self.claim["kind"]: {"lower": round_down(self.lower), "upper": self.upper},
+            "gap": self.gap,
+            "level": self.level,
+            "scope": self.scope,
+            "engine": self.engine,
+            "mechanism": None if self.mechanism is None else self.mechanism.to_dict(),
+            "lower_exact": str(self.lower),
+            "stop": self.stop.value,
+            "work": dict(self.work),
+            "seconds": self.seconds,
+        }
+
+    def content(self, folder: Path | None = None) -> dict[str, Any]:
+        """The certificate file's object; the instance's path is relative to the folder."""
+        from mipmech import __version__  # noqa: PLC0415  (it imports this module)
+
+        path = self.instance.path
+        beside = None if path is None or folder is None else _relative(path, folder)
+        content: dict[str, Any] = {
+            "format": checker.FORMAT,
+            "claim": dict(self.claim),
+            "instance": {
+                "name": self.instance.name,
+                "digest": self.instance.digest,
+                "path": beside,
+            },
+            "witness": None if self.mechanism is None else self.mechanism.to_dict(),
+            "lower": {"value": round_down(self.lower), "exact": str(self.lower)},
+            "upper": self.upper,
+            "gap": self.gap,
+            "level": self.level,
+            "scope": self.scope,
+            "made_by": {"program": "mipmech", "version": __version__, "engine": self.engine},
+            "work": dict(self.work),
+            "stop": self.stop.value,
+            "proof": dict(self.proof),
+        }
+        content["seal"] = checker.seal(content)
+        return content
+
+    def save(self, path: str | Path) -> None:
+        """Write the certificate file; an existing one is replaced whole or not at all."""
+        file = Path(path)
+        text = json.dumps(self.content(file.parent), indent=1, ensure_ascii=False)
+        try:
+            files.write(file, text.encode())
+        except OSError as error:
+            raise InputError(f"cannot be written: {files.reason(error)}", file=file) from None
+
+    def check(self) -> Verdict:
+        """What the independent checker says of it."""
+        return checker.check(self.content(), self.instance)
+
+
+def relative_gap(lower: Fraction, upper: float) -> float:
+    """(upper − lower)/upper, rounded up; 0 if upper is 0."""
+    return round_up(1 - lower / Fraction(upper)) if upper else 0.0
+
+
+def _relative(path: Path, folder: Path) -> str:
+    return Path(os.path.relpath(path.resolve(), folder.resolve())).as_posix()
+
+
+def certify(
+    sample: Instance | Geometry,
+    *,
+    gap: float = DEFAULT_GAP,
+    engine: EngineName = "auto",
+    budget: Budget | None = None,
+) -> Certificate:
+    """The best threshold mechanism on a sample, with a proof.
+
+    gap : the relative gap (upper − lower)/upper at which it is content
+    engine : "cells" (proved), "milp" (attested), or "auto"
+    budget : seconds include the checker's work; threads do not change the result
+    """
+    geometry = sample if isinstance(sample, Geometry) else reduce(sample)
+    if not 0 <= gap < 1:
+        raise InputError(f"is {gap}; give a number from 0 to below 1", field="gap")
+    if engine not in ("auto", "cells", "milp"):
+        raise InputError(f"is {engine!r}; give auto, cells or milp", field="engine")
+    budget = budget or Budget()
+    recorder = _Recorder(budget)
+    timer = recorder.budget.start()
+    chosen = engine_for(geometry) if engine == "auto" else engine
+    with timer.listening():
+        if geometry.p_norm == 0:
+            found = _nothing_seen(geometry, chosen, gap, timer)
+        elif chosen == "cells":
+            found = _by_cells(geometry, gap, timer)
+        else:
+            from mipmech.cover import by_intervals  # noqa: PLC0415  (Pyomo is slow to import)
+
+            found = by_intervals(geometry, gap, timer)
+        found = _checked(found, geometry.instance) if found.level == "proved" else found
+    return replace(found, seconds=timer.seconds, events=tuple(recorder.events))
+
+
+def engine_for(geometry: Geometry) -> Literal["cells", "milp"]:
+    """The engine that is expected to be faster; from `benchmarks/cells.py`."""
+    del geometry  # cells won wherever both finished
+    return "cells"
+
+
+class _Recorder:
+    """Keeps the events of a run, a hundred at most, and passes all of them on."""
+
+    def __init__(self, budget: Budget) -> None:
+        self.events: list[Event] = []
+        self.watch = budget.watch
+        self.budget = replace(budget, watch=self)
+
+    def __call__(self, event: Event) -> None:
+        if self.watch is not None:
+            self.watch(event)
+        self.events.append(event)
+        if len(self.events) > 1000:
+            self.events = self.events[::2]
+
+
+def _nothing_seen(geometry: Geometry, engine: str, gap: float, timer: Timer) -> Certificate:
+    """P w_f = 0, exactly: no rule on what the planner sees changes quality."""
+    return Certificate(
+        geometry.instance, {"kind": "gain"}, None, Fraction(0), 0.0, gap, "proved", engine,
+        Stop.CLOSED, timer.seconds, {"nodes": 0}, {"kind": "cells@1"},
+    )  # fmt: skip
+
+
+def _search_timer(timer: Timer) -> Timer:
+    """The clock of the search: a part of the time, if that is limited."""
+    budget = timer.budget
+    part = Timer(replace(budget, seconds=timer.left * FOR_SEARCH))
+    part.began = timer.began
+    return part
+
+
+def _by_cells(geometry: Geometry, gap: float, timer: Timer) -> Certificate:
+    from mipmech.oracles.cells import GainSearch  # noqa: PLC0415  (numba is slow to import)
+
+    clock = _search_timer(timer)
+
+    def tell() -> None:
+        clock.tell(search.lower, search.upper, search.search.nodes)
+
+    with clock.listening():
+        search = GainSearch(geometry, clock, gap=gap, keep=True, tell=tell)
+        stop = search.run()
+    timer.interrupted = timer.interrupted or clock.interrupted
+    recount = search.best.recount
+    if recount is not None and recount.gain <= 0:
+        recount = None
+    return Certificate(
+        geometry.instance, {"kind": "gain"}, recount, search.lower, round_up(search.upper), gap,
+        "proved", "cells", _why(stop, clock), timer.seconds, {"nodes": search.search.nodes},
+        cells_proof(geometry, geometry.basis, search.search),
+    )  # fmt: skip
+
+
+def _why(stop: Stop, clock: Timer) -> Stop:
+    return Stop.INTERRUPTED if clock.interrupted and stop is Stop.TIME else stop
+
+
+def cells_proof(geometry: Geometry, frame: Floats, search: Any) -> dict[str, Any]:
+    """The proof that a search leaves: the frame, and the tree of cells."""
+    tree = search.tree()
+    packed = lzma.compress(tree.tobytes(), format=lzma.FORMAT_XZ, preset=6)
+    low, high = search.problem.thresholds
+    return {
+        "kind": "cells@1",
+        "frame": frame.tolist(),
+        "centre": geometry.centre.tolist(),
+        "unit": geometry.unit,
+        "thresholds": [low, high],
+        "leaves": int(np.count_nonzero(tree == 0)),
+        "tree": base64.b85encode(packed).decode(),
+    }
+
+
+class CertificateFault(RuntimeError):
+    """The checker rejects a certificate that was just made: a bug, never the instance's fault."""
+
+
+def _checked(found: Certificate, instance: Instance) -> Certificate:
+    """The certificate with the upper bound that the checker arrives at."""
+    # Room for the two programs to round differently; what counts is what the checker establishes.
+    ample = math.nextafter(found.upper * (1 + 1e-9), math.inf) if found.upper else 0.0
+    if found.claim["kind"] == "density":
+        ample = found.upper
+    draft = replace(found, upper=ample)
+    verdict = checker.check(draft.content(), instance)
+    if verdict.established is None:
+        raise CertificateFault(verdict.reason)
+    return replace(found, upper=max(verdict.established, round_up(found.lower)))
+
+
+# ------------------------------------------------------------------ density at η
+
+
+def certify_density(
+    sample: Instance | Geometry, eta: float, budget: Budget | None = None
+) -> Certificate:
+    """The densest mechanism at η, with a proof: what `mipmech oracle --out` writes."""
+    from mipmech.oracles.cells import density_search  # noqa: PLC0415  (numba is slow to import)
+    from mipmech.oracles.slices import masses, slice_at  # noqa: PLC0415
+
+    geometry = sample if isinstance(sample, Geometry) else reduce(sample)
+    if infeasible(geometry, eta):
+        raise InputError(f"is {eta}, which no direction has: there is nothing to certify", field="eta")
+    budget = budget or Budget()
+    recorder = _Recorder(budget)
+    timer = recorder.budget.start()
+    clock = _search_timer(timer)
+    with timer.listening(), clock.listening():
+        search, best, stop = density_search(geometry, eta, clock, keep=True)
+        part = slice_at(geometry, eta)
+        axes = part.turn.T if geometry.p_norm == 0 else np.vstack([part.towards, part.turn.T])
+        unit = masses(geometry.instance.weights[part.agents]).unit
+        assert best.recount is not None
+        found = Certificate(
+            geometry.instance, {"kind": "density", "eta": eta, "band": geometry.band}, best.recount,
+            best.recount.density, round_up(min(Fraction(1), Fraction(search.upper) * unit)), 1e-6,
+            "proved", "cells", _why(stop, clock), timer.seconds, {"nodes": search.nodes},
+            cells_proof(geometry, axes @ geometry.basis, search),
+        )  # fmt: skip
+        found = _checked(found, geometry.instance)
+    return replace(found, seconds=timer.seconds, events=tuple(recorder.events))
