@@ -124,7 +124,7 @@ def roots(problem: Problem) -> list[Block]:
     agents = np.arange(problem.y.shape[1], dtype=np.int32)
 
     def block(centre: Floats, half: Floats) -> Block:
-        return Block(centre, half, low, high, agents, np.zeros(d + 2), problem.most)
+        return Block(centre, half, low, high, agents, np.zeros(d + 2), math.inf)
 
     if d == 0:
         return [block(np.zeros(0), np.zeros(0))]
@@ -172,7 +172,7 @@ class CellSearch:
         self._tell = tell
         self._waiting: list[tuple[float, int, Block]] = []
         self._serial = 0
-        self._shown = math.inf
+        self._shown = problem.most
         self._budget = FIRST_BUDGET
         for root in self.roots:
             self._push(root)
