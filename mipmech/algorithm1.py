@@ -21,7 +21,10 @@ the same U + L is stated as gain ≥ opt − (U + L − gain).
 
 **Skipping.** If η_b · (upper bound of soft density for all η in [η_a, η_b]) is not above the best
 gain so far, no η of the block can beat it; blocks are bisected, the most promising first. The
-result is the same with fewer calls.
+result is the same with fewer calls. With ``skip="cells"`` the cells engine searches all directions
+whose η is on the grid at once: a cell without one, or without a rule that gains more than the best
+so far, is closed, and where a better rule shows up the oracle is asked at the nearest η. When
+nothing is open, every η was answered or cannot win.
 """
 
 from __future__ import annotations
@@ -30,10 +33,10 @@ import heapq
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from mipmech.budget import Budget, Event, Stop, Timer
 from mipmech.errors import InputError
@@ -48,12 +51,21 @@ from mipmech.threshold import best_threshold
 from mipmech.tolerances import EPSILON, ROUNDING
 from mipmech.truth import Recount
 
+Floats = NDArray[np.float64]
 Thresholds = Literal["two", "best"]
-Skipping = Literal["no", "cones", "milp"]
+Skipping = Literal["no", "cones", "milp", "cells"]
 GridName = Literal["angular", "paper"]
 
 # Cones counted for the bound of a block before it is bisected instead.
 BLOCK_CONES = 20_000
+# Nodes of the cells engine before the oracle is asked where it is stuck: at ties, mostly.
+STUCK_NODES = 100_000
+# Agents looked at in a block of cells; small, since an answer changes everything.
+BLOCK_BUDGET = 400_000
+# A call may use this part of the time that is left.
+SHARES = 20
+# Cells are closed if they are below the best gain by this share: more than sums in floats round.
+SURELY_BELOW = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,7 +232,8 @@ def solve(
     grid : "angular", proved on the sample without smoothness; "paper", with σ and r from the
         instance's smoothing or given here; or values of η of your own
     thresholds : the paper's "two" candidates, or the "best" threshold for each direction
-    skip : prove whole blocks of η useless, by counting over "cones", or by "milp" too
+    skip : prove values of η useless, whole blocks by counting over "cones", or by "milp" too, or
+        all of them at once by "cells"
 
     >>> from mipmech import make_instance
     >>> sample = make_instance("gaussian-mixture", agents=30, rank=2, seed=1)
@@ -235,13 +248,13 @@ def solve(
     soft = bool(getattr(asked, "soft", False))
     if thresholds not in ("two", "best"):
         raise InputError(f"is {thresholds!r}; give two or best", field="thresholds")
-    if skip not in ("no", "cones", "milp"):
-        raise InputError(f"is {skip!r}; give no, cones or milp", field="skip")
+    if skip not in get_args(Skipping):
+        raise InputError(f"is {skip!r}; give {', '.join(get_args(Skipping))}", field="skip")
     name = grid if isinstance(grid, str) else "given"
     values = _grid(geometry, grid, epsilon, sigma, radius, soft)
     loop = _Loop(geometry, asked, values, thresholds, soft, timer)
     with timer.listening():
-        stop = loop.one_by_one() if skip == "no" else loop.by_blocks(skip)
+        stop = loop.run(skip)
     if timer.interrupted and loop.done < len(values):
         stop = Stop.INTERRUPTED
     elif stop is Stop.FINISHED and any(s.answer.stop is Stop.TIME for s in loop.steps):
@@ -320,6 +333,14 @@ class _Loop:
     def done(self) -> int:
         """Values of the grid that were answered or skipped."""
         return len(self.steps) + sum(skip.count for skip in self.skips)
+
+    def run(self, skip: Skipping) -> Stop:
+        """All values of the grid, answered or skipped."""
+        if skip == "no":
+            return self.one_by_one()
+        if skip == "cells" and self.geometry.p_norm > 0:
+            return self.by_cells()
+        return self.by_blocks("cones" if skip == "cells" else skip)
 
     # ------------------------------------------------------------ lines 2 to 6
 
@@ -438,15 +459,90 @@ class _Loop:
         )
         return min(known, round_up(Fraction(rate) * moved))
 
+    def by_cells(self) -> Stop:
+        """Ask where the cells engine sees something better, until it sees nothing any more."""
+        from mipmech.oracles.cell_search import CellSearch  # noqa: PLC0415  (numba is slow)
+        from mipmech.oracles.cells import gain_problem  # noqa: PLC0415
+
+        unit = Fraction(self.geometry.unit)
+        etas = np.array(list(self.grid))
+        left = np.sort(etas[etas > 0])  # η ≤ 0 gains nothing
+        stop: Stop | None = None
+
+        def best() -> float:
+            return 0.0 if self.best is None else round_down(self.best.gain / unit)
+
+        def ask(place: int) -> None:
+            nonlocal left, stop
+            # Most values will be skipped, so that a call may have more than an equal share.
+            stop = self.ask(float(left[place]), min(len(left), SHARES))
+            left = np.delete(left, place)
+            # Without any value left, one that no direction has.
+            search.rates = left if len(left) else np.array([np.inf])
+
+        def offer(v: Floats, _estimate: float) -> float:
+            # The nearest η; then its neighbours, as long as the direction turned there is better
+            # than what was found, because those will have to be asked in any case.
+            u, start = v, float(v @ p)
+            for up in (False, True):
+                while stop is None and len(left) and not search.timer.left == 0:
+                    above = int(np.searchsorted(left, start))
+                    place = above if up else above - 1
+                    if not 0 <= place < len(left):
+                        break
+                    u = _turned(v, p, float(left[place]))
+                    if float(problem.values(u[None, :])[0]) <= best():
+                        break
+                    ask(place)
+            return best()
+
+        def ask_near(eta: float) -> float:
+            if stop is None and len(left):
+                ask(int(np.abs(left - eta).argmin()))
+            return best()
+
+        p = self.geometry.p
+        problem = gain_problem(self.geometry, left)
+        search = CellSearch(
+            problem, offer, self.timer, factor=1 - SURELY_BELOW, tell=lambda: self.tell(),
+            largest=BLOCK_BUDGET,
+        )  # fmt: skip
+        search.best = ask_near(float(left[-1]))
+        search.look((p / np.linalg.norm(p))[None, :])
+        while stop is None:
+            ended = search.run(self.timer.budget.threads, search.nodes + STUCK_NODES)
+            if ended is not Stop.NODES:
+                stop = ended
+            elif (stuck := search.most_promising) is not None:
+                centre = stuck.centre / np.linalg.norm(stuck.centre)
+                search.best = max(search.best, ask_near(float(centre @ p)))
+        if stop is Stop.FINISHED:
+            self._skip_the_rest(etas, round_up(Fraction(search.closed) * unit))
+        return stop
+
+    def _skip_the_rest(self, etas: Floats, closed: float) -> None:
+        """Runs of neighbouring η that were not asked: no rule there gains more than the best."""
+        answered = {step.eta for step in self.steps}
+        gain = 0.0 if self.best is None else round_up(self.best.gain)
+        block: list[float] = []
+        for eta in [*etas, None]:
+            if eta is not None and eta not in answered:
+                block.append(float(eta))
+            elif block:
+                most = 0.0 if block[0] <= 0 else max(gain, closed)
+                self.skips.append(Skip(block[-1], block[0], len(block), most, "cells of directions"))
+                block = []
+        self.tell()
+
     # ------------------------------------------------------------ what the run proves
 
     def guarantee(self) -> Guarantee:
         """From the calls that were exact, those that were not, and those not made."""
         gain = Fraction(0) if self.best is None else self.best.gain
-        # What was skipped has no more than the best gain.
         everything = self.done == len(self.grid)
         ceiling = self.ceiling
-        grid_upper = min(ceiling, max(gain, self.answered)) if everything else ceiling
+        skipped = Fraction(max((skip.at_most for skip in self.skips), default=0.0))
+        grid_upper = min(ceiling, max(gain, self.answered, skipped)) if everything else ceiling
         loss = Fraction(self.grid.loss)
         upper = min(ceiling, grid_upper + loss)
         if self.soft:
@@ -456,6 +552,19 @@ class _Loop:
             additive = factor * max(Fraction(0), upper - grid_upper)
         scope: Literal["grid", "all"] = "all" if self.grid.everywhere else "grid"
         return Guarantee(round_down(factor), round_up(additive), round_up(upper), scope)
+
+
+def _turned(v: Floats, p: Floats, eta: float) -> Floats:
+    """The unit vector in the plane of v and p, on v's side, with this product with p."""
+    size = float(np.linalg.norm(p))
+    along = p / size
+    across = v - (v @ along) * along
+    length = float(np.linalg.norm(across))
+    cosine = min(1.0, eta / size)
+    if length == 0.0:
+        return along
+    turned: Floats = cosine * along + np.sqrt(1 - cosine**2) * across / length
+    return turned
 
 
 def _most_moved(instance: Instance) -> Callable[[Fraction], Fraction]:

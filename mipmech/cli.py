@@ -317,7 +317,7 @@ def solve(
         typer.Option("--thresholds", help="The paper's two candidates, or the best of all."),
     ] = "two",
     skip: Annotated[
-        Literal["no", "cones", "milp"],
+        Literal["no", "cones", "milp", "cells"],
         typer.Option("--skip", help="Prove blocks of η useless, and skip them."),
     ] = "no",
     norm: NormName = None,

@@ -141,7 +141,8 @@ class CellSearch:
 
     best : the value of the best mechanism found, as graded
     factor, margin : a node is closed if its bound is not above factor·best + margin
-    give_up : stop as soon as a direction with more than ``best`` is seen (`exceeded`)
+    largest : the largest budget of a block
+    rates : the values of v·p that still matter; whoever offers mechanisms may take some away
     """
 
     def __init__(
@@ -155,7 +156,7 @@ class CellSearch:
         best: float = 0.0,
         keep: bool = False,
         tell: Callable[[], None] | None = None,
-        give_up: bool = False,
+        largest: int = LAST_BUDGET,
     ) -> None:
         self.problem = problem
         self.offer = offer
@@ -164,12 +165,12 @@ class CellSearch:
         self.margin = margin
         self.best = best
         self.keep = keep
-        self.give_up = give_up
-        self.exceeded = False
+        self.rates = problem.rates
         self.nodes = 0
         self.closed = 0.0
         self.roots = roots(problem)
         self._tell = tell
+        self._largest = largest
         self._waiting: list[tuple[float, int, Block]] = []
         self._serial = 0
         self._shown = problem.most
@@ -228,6 +229,11 @@ class CellSearch:
         return max(self.best, self._shown)
 
     @property
+    def most_promising(self) -> Block | None:
+        """The open node with the highest bound."""
+        return self._waiting[0][2] if self._waiting else None
+
+    @property
     def finished(self) -> bool:
         """Whether nothing is open that is above the cut."""
         return not self._waiting or -self._waiting[0][0] <= self.cut
@@ -248,8 +254,6 @@ class CellSearch:
         with ThreadPoolExecutor(threads) as pool:
             each = map if threads == 1 else pool.map
             while not self.finished:
-                if self.exceeded:
-                    return Stop.FINISHED
                 if self.timer.left == 0:
                     return Stop.TIME
                 if self.nodes >= most:
@@ -262,7 +266,7 @@ class CellSearch:
                 for block, result in zip(lot, results, strict=True):
                     self._take(block, result)
                 self._take_best(results)
-                self._budget = min(2 * self._budget, LAST_BUDGET)
+                self._budget = min(2 * self._budget, self._largest)
                 self.tell()
         return Stop.FINISHED
 
@@ -273,7 +277,7 @@ class CellSearch:
         factor = 0.0 if problem.kind == kernel.DENSITY else self.factor * (1 - 1e-9)
         return kernel.search_block(
             problem.kind, problem.y, problem.shift, problem.slack, problem.reach, problem.weight,
-            problem.p, problem.rates, problem.band, block.centre, block.half, block.low, block.high,
+            problem.p, self.rates, problem.band, block.centre, block.half, block.low, block.high,
             block.agents, block.sure, cut, factor, problem.finest, problem.touch,
             budget,
         )  # fmt: skip
@@ -302,8 +306,6 @@ class CellSearch:
         for i in order[:2]:
             estimate, v = float(results[i][12]), results[i][13]
             if estimate > self.best:
-                if self.give_up:
-                    self.exceeded = True
                 self._offer(v, estimate)
 
     # ------------------------------------------------------------ the proof
