@@ -485,7 +485,7 @@ class _Loop:
             # than what was found, because those will have to be asked in any case.
             u, start = v, float(v @ p)
             for up in (False, True):
-                while stop is None and len(left) and not search.timer.left == 0:
+                while stop is None and len(left) and search.timer.left > 0:
                     above = int(np.searchsorted(left, start))
                     place = above if up else above - 1
                     if not 0 <= place < len(left):
@@ -504,7 +504,7 @@ class _Loop:
         p = self.geometry.p
         problem = gain_problem(self.geometry, left)
         search = CellSearch(
-            problem, offer, self.timer, factor=1 - SURELY_BELOW, tell=lambda: self.tell(),
+            problem, offer, self.timer, factor=1 - SURELY_BELOW, tell=self.tell,
             largest=BLOCK_BUDGET,
         )  # fmt: skip
         search.best = ask_near(float(left[-1]))
@@ -530,7 +530,9 @@ class _Loop:
                 block.append(float(eta))
             elif block:
                 most = 0.0 if block[0] <= 0 else max(gain, closed)
-                self.skips.append(Skip(block[-1], block[0], len(block), most, "cells of directions"))
+                self.skips.append(
+                    Skip(block[-1], block[0], len(block), most, "cells of directions")
+                )
                 block = []
         self.tell()
 

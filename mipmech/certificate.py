@@ -28,10 +28,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from mipmech import check as checker
 from mipmech import files
 from mipmech.budget import Budget, Event, Stop, Timer
-from mipmech.check import Verdict
+from mipmech.check import FORMAT, Verdict, seal
+from mipmech.check import check as check_certificate
 from mipmech.errors import InputError
 from mipmech.exact import round_down, round_up
 from mipmech.geometry import Geometry, reduce
@@ -126,7 +126,7 @@ class Certificate:
         path = self.instance.path
         beside = None if path is None or folder is None else _relative(path, folder)
         content: dict[str, Any] = {
-            "format": checker.FORMAT,
+            "format": FORMAT,
             "claim": dict(self.claim),
             "instance": {
                 "name": self.instance.name,
@@ -144,7 +144,7 @@ class Certificate:
             "stop": self.stop.value,
             "proof": dict(self.proof),
         }
-        content["seal"] = checker.seal(content)
+        content["seal"] = seal(content)
         return content
 
     def save(self, path: str | Path) -> None:
@@ -158,7 +158,7 @@ class Certificate:
 
     def check(self) -> Verdict:
         """What the independent checker says of it."""
-        return checker.check(self.content(), self.instance)
+        return check_certificate(self.content(), self.instance)
 
 
 def relative_gap(lower: Fraction, upper: float) -> float:
@@ -199,7 +199,7 @@ def certify(
             found = _by_cells(geometry, gap, timer)
         else:
             found = _by_intervals(geometry, gap, timer)
-        found = _checked(found, geometry.instance) if found.level == "proved" else found
+        found = _checked(found, timer) if found.level == "proved" else found
     return replace(found, seconds=timer.seconds, events=tuple(recorder.events))
 
 
@@ -303,14 +303,20 @@ class CertificateFault(RuntimeError):
     """The checker rejects a certificate that was just made: a bug, never the instance's fault."""
 
 
-def _checked(found: Certificate, instance: Instance) -> Certificate:
+def _checked(found: Certificate, timer: Timer) -> Certificate:
     """The certificate with the upper bound that the checker arrives at."""
     # Room for the two programs to round differently; what counts is what the checker establishes.
     ample = math.nextafter(found.upper * (1 + 1e-9), math.inf) if found.upper else 0.0
     if found.claim["kind"] == "density":
         ample = found.upper
     draft = replace(found, upper=ample)
-    verdict = checker.check(draft.content(), instance)
+    watch, lower = timer.budget.watch, round_down(found.lower)
+
+    def say(text: str) -> None:
+        if watch is not None:
+            watch(Event(timer.seconds, lower, found.upper, 0, f"checking: {text}"))
+
+    verdict = check_certificate(draft.content(), found.instance, watch=say)
     if verdict.established is None:
         raise CertificateFault(verdict.reason)
     return replace(found, upper=max(verdict.established, round_up(found.lower)))
@@ -328,7 +334,9 @@ def certify_density(
 
     geometry = sample if isinstance(sample, Geometry) else reduce(sample)
     if infeasible(geometry, eta):
-        raise InputError(f"is {eta}, which no direction has: there is nothing to certify", field="eta")
+        raise InputError(
+            f"is {eta}, which no direction has: there is nothing to certify", field="eta"
+        )
     budget = budget or Budget()
     recorder = _Recorder(budget)
     timer = recorder.budget.start()
@@ -345,5 +353,5 @@ def certify_density(
             "proved", "cells", _why(stop, clock), timer.seconds, {"nodes": search.nodes},
             cells_proof(geometry, axes @ geometry.basis, search),
         )  # fmt: skip
-        found = _checked(found, geometry.instance)
+        found = _checked(found, timer)
     return replace(found, seconds=timer.seconds, events=tuple(recorder.events))

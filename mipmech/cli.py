@@ -14,19 +14,23 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
-from mipmech import __version__, algorithm1, families
+from mipmech import __version__, algorithm1, certificate, families
 from mipmech.budget import Budget, Event, Timer
+from mipmech.certificate import DEFAULT_GAP, certify_density
+from mipmech.check import check as check_certificate
 from mipmech.description import describe
 from mipmech.errors import InputError
 from mipmech.files import reason
 from mipmech.geometry import Geometry, reduce
 from mipmech.instance import Instance
-from mipmech.oracles import REGISTRY, Oracle, eta_of, oracle_named
+from mipmech.oracles import REGISTRY, Answer, Oracle, eta_of, infeasible, oracle_named
+from mipmech.rivals import check_names, rivals
 from mipmech.theory.projection import gain_ceiling
 from mipmech.truth import Recount
 
@@ -114,6 +118,18 @@ def _progress(what: str, quiet: bool) -> Iterator[None]:
 
 
 @contextmanager
+def _saying(what: str, quiet: bool) -> Iterator[Callable[[str], None] | None]:
+    """A line on stderr to which something can be added, if somebody is looking."""
+    if quiet or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console  # noqa: PLC0415  (slow to import)
+
+    with Console(stderr=True).status(what) as line:
+        yield lambda text: line.update(f"{what}: {text}")
+
+
+@contextmanager
 def _live(what: str, quiet: bool) -> Iterator[Callable[[Event], None] | None]:
     """A line on stderr that follows the events of a search, if somebody is looking."""
     if quiet or not sys.stderr.isatty():
@@ -127,6 +143,28 @@ def _live(what: str, quiet: bool) -> Iterator[Callable[[Event], None] | None]:
             upper = "?" if event.upper is None else f"{event.upper:.4g}"
             work = event.note or (f"{event.work:,} cones or nodes" if event.work else "starting")
             line.update(f"{what}: at least {event.lower:.4g}, at most {upper}; {work}")
+
+        yield watch
+
+
+@contextmanager
+def _closing_in(what: str, quiet: bool) -> Iterator[Callable[[Event], None] | None]:
+    """A line on stderr with the bounds, the gap and the speed of a search, if somebody looks."""
+    if quiet or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console  # noqa: PLC0415  (slow to import)
+
+    with Console(stderr=True).status(f"{what} …") as line:
+
+        def watch(event: Event) -> None:
+            upper = event.upper or 0.0
+            gap = (upper - event.lower) / upper if upper else 0.0
+            rate = event.work / event.seconds if event.seconds > 0 else 0.0
+            work = event.note or f"{event.work:,} cells, {rate:,.0f} a second"
+            line.update(
+                f"{what}: lower {event.lower:.6g}, upper {upper:.6g}, gap {gap:.2g}; {work}"
+            )
 
         yield watch
 
@@ -229,6 +267,9 @@ def oracle(
             "--gap", help="A relative gap up to this counts as optimal [1e-6; soft 2e-5]."
         ),
     ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Write a certificate (--oracle cells).")
+    ] = None,
     write_model: Annotated[
         Path | None,
         typer.Option("--write-model", help="Write the model (.mps, .lp) and do not solve it."),
@@ -251,20 +292,44 @@ def oracle(
         value = eta_of(geometry, eta, eta_fraction)
         if write_model is not None:
             return _write_model(asked, geometry, value, write_model, as_json)
+        if out is not None and name != "cells":
+            raise InputError(f"{name} leaves no proof; choose cells", field="oracle")
         with _live(name, quiet or as_json) as watch:
-            answer = asked(geometry, value, Budget(timer.left, threads, watch=watch))
+            budget = Budget(timer.left, threads, watch=watch)
+            if out is None:
+                answer = asked(geometry, value, budget)
+            else:
+                answer = _certified_answer(asked, geometry, value, budget, out)
         no_picture = _draw_rule(answer.recount, plot)
         status = answer.status_at(gap)
         if as_json:
             picture = None if no_picture or plot is None else str(plot)
-            _print_json({**answer.to_dict(), "status": status, "plot": picture})
+            written = None if out is None or answer.recount is None else str(out)
+            _print_json(
+                {**answer.to_dict(), "status": status, "plot": picture, "certificate": written}
+            )
         else:
             from mipmech.tell import tell_answer  # noqa: PLC0415  (rich is slow to import)
 
-            tell_answer(answer, geometry, status, plot, no_picture)
+            tell_answer(answer, geometry, status, plot, no_picture, out)
         return 1 if status == "gap" else 0
 
     return work
+
+
+def _certified_answer(
+    asked: Oracle, geometry: Geometry, eta: float, budget: Budget, out: Path
+) -> Answer:
+    """The answer at η with a certificate; nothing to certify where no direction has this η."""
+    if infeasible(geometry, eta):
+        return asked(geometry, eta, budget)
+    certificate = certify_density(geometry, eta, budget)
+    certificate.save(out)
+    upper = Fraction(certificate.upper)
+    return Answer(
+        eta, certificate.recount, upper, certificate.level, certificate.stop, certificate.seconds,
+        repr(asked), work=certificate.work,
+    )  # fmt: skip
 
 
 def _write_model(asked: Oracle, geometry: Geometry, eta: float, path: Path, as_json: bool) -> int:
@@ -364,6 +429,105 @@ def solve(
 
             tell_solution(found, loss, plot, no_picture)
         return 0 if found.complete else 1
+
+    return work
+
+
+def _cores() -> int:
+    """The cores that this process may use."""
+    count = getattr(os, "sched_getaffinity", None)
+    return len(count(0)) if count is not None else (os.cpu_count() or 1)
+
+
+@app.command()
+def certify(
+    instance: InstanceFile,
+    gap: Annotated[
+        float, typer.Option("--gap", help="The relative gap (upper − lower)/upper to reach.")
+    ] = DEFAULT_GAP,
+    engine: Annotated[
+        Literal["auto", "cells", "milp"],
+        typer.Option("--engine", help="cells: proved; milp: attested by HiGHS."),
+    ] = "auto",
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Write the certificate, for mipmech check.")
+    ] = None,
+    against: Annotated[
+        str | None,
+        typer.Option("--against", help="Compare with the rules of these oracles: milp,projection"),
+    ] = None,
+    plot: Plot = None,
+    threads: Annotated[
+        int | None, typer.Option("--threads", help="Threads; the result is the same [all cores].")
+    ] = None,
+    as_json: Json = False,
+    seconds: Seconds = None,
+    quiet: Quiet = False,
+) -> Work:
+    """The best rule of all, with a proof that none gains more."""
+
+    def work() -> int:
+        timer = _timer(seconds)
+        names = [] if against is None else [name.strip() for name in against.split(",")]
+        check_names(names)
+        with _progress(f"reading {instance}", quiet or as_json):
+            sample = Instance.load(instance)
+        used = _cores() if threads is None else threads
+        with _closing_in("certify", quiet or as_json) as watch:
+            found = certificate.certify(
+                sample, gap=gap, engine=engine, budget=Budget(timer.left, used, watch=watch)
+            )
+        if out is not None:
+            found.save(out)
+        with _progress(f"comparing with {against}", quiet or as_json or not names):
+            others = rivals(found, names, Budget(timer.left, used))
+        no_picture = None
+        if plot is not None:
+            from mipmech.plot_certificate import save_certificate_picture  # noqa: PLC0415
+
+            save_certificate_picture(found, plot)
+        if as_json:
+            picture = None if plot is None else str(plot)
+            shown = {"against": [rival.to_dict() for rival in others]} if names else {}
+            written = None if out is None else str(out)
+            _print_json({**found.to_dict(), **shown, "plot": picture, "certificate": written})
+        else:
+            from mipmech.tell import tell_certificate  # noqa: PLC0415  (rich is slow to import)
+
+            tell_certificate(found, others, out, plot, no_picture)
+        return 0 if found.status == "optimal" else 1
+
+    return work
+
+
+@app.command()
+def check(
+    certificate: Annotated[Path, typer.Argument(help="A certificate file.")],
+    instance: Annotated[
+        Path | None,
+        typer.Option("--instance", help="The instance file, if not where the certificate says."),
+    ] = None,
+    as_json: Json = False,
+    seconds: Seconds = None,
+    quiet: Quiet = False,
+) -> Work:
+    """Check a certificate with a program that shares no code with the one that made it."""
+
+    def work() -> int:
+        limit = math.inf if seconds is None else seconds
+        with _saying(f"checking {certificate}", quiet or as_json) as watch:
+            try:
+                verdict = check_certificate(certificate, instance, watch, limit)
+            except OSError as error:
+                said = f"cannot be read: {reason(error)}"
+                raise InputError(said, file=certificate) from None
+        if as_json:
+            _print_json(verdict.to_dict())
+        else:
+            from mipmech.tell import tell_verdict  # noqa: PLC0415  (rich is slow to import)
+
+            tell_verdict(verdict, certificate)
+        return 0 if verdict.accepted else 1
 
     return work
 

@@ -1,9 +1,9 @@
 """The gain, covered by intervals of η, with a solver's word for each: the engine `milp`.
 
-For directions with η in [η₀, η₁] the gain is at most η₁ times the greatest soft density there, which
-the soft-density MILP bounds (`oracles.milp.soft_bound`: cones closed by counting first, then HiGHS on
-the hull of what is open). Intervals of angle arccos(η/‖p‖) are halved, the most promising first,
-until none allows more than the gap. Every interval and its bound go into the certificate.
+For directions with η in [η₀, η₁] the gain is at most η₁ times the greatest soft density there,
+which the soft-density MILP bounds (`oracles.milp.soft_bound`: cones closed by counting first, then
+HiGHS on the hull of what is open). Intervals of angle arccos(η/‖p‖) are halved, the most promising
+first, until none allows more than the gap. Every interval and its bound go into the certificate.
 """
 
 from __future__ import annotations

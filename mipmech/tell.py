@@ -17,10 +17,13 @@ from rich.table import Table
 from rich.text import Text
 
 from mipmech.algorithm1 import Solution
+from mipmech.certificate import Certificate
+from mipmech.check import Verdict
 from mipmech.description import Description
 from mipmech.geometry import Geometry
 from mipmech.instance import Instance
 from mipmech.oracles import Answer
+from mipmech.rivals import Rival
 from mipmech.theory.projection import ProjectionRule
 from mipmech.truth import Recount
 
@@ -232,6 +235,7 @@ def tell_answer(
     status: str,
     plot: Path | None = None,
     no_picture: str | None = None,
+    out: Path | None = None,
 ) -> None:
     """Print an oracle's answer on stdout."""
     with _in_one_piece() as console:
@@ -256,6 +260,7 @@ def tell_answer(
         _tell_entries(console, entries)
         if answer.recount is not None:
             _tell_rule(console, answer.recount)
+            _tell_file(console, out)
         _tell_picture(console, "the rule", plot, no_picture)
 
 
@@ -336,6 +341,90 @@ def tell_solution(
         if found.recount is not None:
             _tell_rule(console, found.recount)
         _tell_picture(console, "the run and the rule", plot, no_picture)
+
+
+def tell_certificate(
+    found: Certificate,
+    others: list[Rival],
+    out: Path | None = None,
+    plot: Path | None = None,
+    no_picture: str | None = None,
+) -> None:
+    """Print what was certified on stdout."""
+    with _in_one_piece() as console:
+        console.print(Text(found.instance.name, style="bold"))
+        lower, upper = _down(found.lower, 9), _up(found.upper, 9)
+        state = "optimal" if found.status == "optimal" else "a gap is left open"
+        work = ", ".join(f"{n:,} {what}" for what, n in found.work.items())
+        entries = {
+            "best gain": f"at least {lower}, at most {upper}: {state}, gap {_up(found.gap, 2)}",
+            "level": _LEVELS[found.level],
+            "scope": found.scope,
+            "work": f"{found.engine}, {work}; {found.seconds:.2f} s; {found.stop.value}",
+        }
+        if found.recount is None:
+            entries["rule"] = "none: no rule on what the planner sees gains anything"
+        else:
+            rule = found.recount
+            entries["quality"] = (
+                f"rises from {float(rule.baseline):.6g} to {float(rule.value):.6g} on average;"
+                f" {float(rule.density):.1%} move"
+            )
+        _tell_entries(console, entries)
+        if found.recount is not None:
+            _tell_rule(console, found.recount)
+        if others:
+            _tell_rivals(console, others)
+        _tell_file(console, out)
+        _tell_picture(console, "the bounds and the rule", plot, no_picture)
+
+
+_LEVELS = {
+    "proved": "proved: by a tree of cells that an independent checker has gone through",
+    "attested": "attested: the upper bound is the solver's word, region by region",
+}
+
+
+def _tell_rivals(console: Console, others: list[Rival]) -> None:
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1), collapse_padding=True, pad_edge=False)
+    table.add_column("rule of", no_wrap=True)
+    for heading in ("gain", "share of the best", "promised"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("by", overflow="fold")
+    for other in others:
+        table.add_row(
+            other.name,
+            f"{float(other.gain):.6g}",
+            f"≥ {_down(other.share, 4)}",
+            f"{other.promised:.3g}",
+            other.why,
+        )
+    console.print(table)
+
+
+def _tell_file(console: Console, out: Path | None) -> None:
+    if out is not None:
+        size = out.stat().st_size / 1000
+        console.print(Text(f"Certificate ({size:.1f} kB): {out}; mipmech check {out} verifies it"))
+
+
+def tell_verdict(verdict: Verdict, path: Path) -> None:
+    """Print what a check found on stdout."""
+    with _in_one_piece() as console:
+        if verdict.accepted:
+            console.print(Text(f"{path}: accepted, {verdict.level}", style="bold"))
+        else:
+            console.print(Text(f"{path}: REJECTED", style="bold"))
+            console.print(Text(_entry("because", str(verdict.reason), console.width)))
+        if verdict.claim is not None and verdict.lower is not None and verdict.upper is not None:
+            claimed = (
+                f"{verdict.claim}: at least {_down(verdict.lower, 9)}, at most"
+                f" {_up(verdict.upper, 9)}"
+            )
+            console.print(Text(_entry("claim", claimed, console.width)))
+        for said in verdict.verified:
+            console.print(Text(_entry("verified", said, console.width)))
+        console.print(Text(_entry("took", f"{verdict.seconds:.2f} s", console.width)))
 
 
 def _tell_picture(console: Console, what: str, plot: Path | None, no_picture: str | None) -> None:

@@ -14,7 +14,8 @@ from tests.conftest import ROOT
 LAYERS = [
     "tolerances", "errors", "exact", "budget", "checks", "files", "tables", "visibility",
     "instance", "geometry", "mechanism", "truth", "threshold", "smoothed", "families", "theory",
-    "solver", "oracles", "check", "cover", "certificate", "algorithm1", "description", "plot", "plot_solution", "tell", "cli",
+    "solver", "oracles", "check", "cover", "certificate", "algorithm1", "rivals", "description",
+    "plot", "plot_solution", "plot_certificate", "tell", "cli",
 ]  # fmt: skip
 
 

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -88,16 +89,25 @@ def check(
     certificate: str | Path | dict[str, Any],
     instance: Instance | str | Path | None = None,
     watch: Callable[[str], None] | None = None,
+    seconds: float = math.inf,
 ) -> Verdict:
     """Check a certificate (a file, or its content) against its instance.
 
     Without ``instance``, the file named in the certificate is read, relative to it. ``watch``
-    receives a line of progress now and then. Raises `InputError` or `OSError` if a file
-    cannot be read; whatever is wrong with a certificate's content makes it rejected.
+    receives a line of progress now and then. After ``seconds`` it gives up. Raises `InputError` or
+    `OSError` if a file cannot be read; whatever is wrong with a certificate's content makes it
+    rejected.
     """
     began = time.monotonic()
     said: list[str] = []
-    state = _State(said, watch or (lambda _text: None))
+
+    def tell(text: str) -> None:
+        if watch is not None:
+            watch(text)
+        if time.monotonic() - began > seconds:
+            reject(f"not finished within {seconds:g} s: nothing was wrong so far ({text})")
+
+    state = _State(said, tell)
     reason = None
     try:
         _check(certificate, instance, state)
@@ -129,45 +139,12 @@ def _check(source: str | Path | dict[str, Any], given: Any, state: _State) -> No
     content, folder = _open(source)
     instance = _instance(content, given, folder)
     state.said.append(f"the instance has the digest that is claimed ({instance.digest[:16]}…)")
-    claim = object_at(content, "claim")
-    kind = text_at(claim, "kind")
-    if kind not in ("gain", "density"):
-        reject(f"claim.kind is {kind!r}; known are gain and density")
-    eta, band = None, Fraction(0)
-    if kind == "density":
-        eta = Fraction(number_at(claim, "eta"))
-        band = Fraction(number_at(claim, "band"))
-        if not 0 <= band <= Fraction(1, 1000):
-            reject("claim.band is no small share")
-    level = text_at(content, "level")
-    if level not in ("proved", "attested"):
-        reject(f"level is {level!r}; known are proved and attested")
-    upper = number_at(content, "upper")
-    if upper < 0:
-        reject("upper is negative")
-    if kind == "density" and upper > 1:
-        reject("upper is above 1, which no density is")
-    state.level, state.upper = level, upper
-    what = "greatest gain over all rules on what the planner sees"
-    if eta is not None:
-        what = f"greatest density of a rule with η = {float(eta):.9g} (to within {float(band):.1g})"
-    state.claim = what
-
+    claim = _claim(content, state)
     exact = Exact(instance)
-    lower = witness_value(content, exact, eta, band)
-    state.lower = lower
-    if Fraction(upper) < lower:
-        reject("upper is below what the witness has")
-    gap = Fraction(upper) - lower
-    if Fraction(number_at(content, "gap")) * Fraction(upper) < gap:
-        reject("the gap claimed is smaller than that of the bounds")
-    state.said.append(
-        f"the witness has a {kind} of {float(lower):.9g}, recomputed in rationals"
-        if content.get("witness") is not None
-        else f"the lower bound is {kind} 0, which needs no witness"
-    )
+    _bounds(content, exact, claim, state)
     proof = object_at(content, "proof")
-    if level == "attested":
+    kind, upper = claim.kind, claim.upper
+    if state.level == "attested":
         _regions(proof, exact, upper, state)
         return
     if text_at(proof, "kind") != "cells@1":
@@ -176,7 +153,7 @@ def _check(source: str | Path | dict[str, Any], given: Any, state: _State) -> No
         state.said.append("P w_f is exactly 0: no rule on what the planner sees changes quality")
         state.established = 0.0
         return
-    agents = Agents(exact, proof, eta, band)
+    agents = Agents(exact, proof, claim.eta, claim.band)
     state.said.append(
         f"the frame is an orthonormal basis of what the planner sees, to within"
         f" {agents.frame_error:.1e}"
@@ -192,6 +169,56 @@ def _check(source: str | Path | dict[str, Any], given: Any, state: _State) -> No
             f"a leaf allows {established!r}, more than the upper bound {upper!r} that is claimed"
         )
     state.said.append(f"no rule in any leaf has a {kind} above {established:.9g}")
+
+
+@dataclass(frozen=True)
+class _Claim:
+    """What is claimed; eta is None for the gain."""
+
+    kind: str
+    eta: Fraction | None
+    band: Fraction
+    upper: float
+
+
+def _claim(content: dict[str, Any], state: _State) -> _Claim:
+    claim = object_at(content, "claim")
+    kind = text_at(claim, "kind")
+    if kind not in ("gain", "density"):
+        reject(f"claim.kind is {kind!r}; known are gain and density")
+    eta, band = None, Fraction(0)
+    state.claim = "greatest gain over all rules on what the planner sees"
+    if kind == "density":
+        eta = Fraction(number_at(claim, "eta"))
+        band = Fraction(number_at(claim, "band"))
+        if not 0 <= band <= Fraction(1, 1000):
+            reject("claim.band is no small share")
+        at = f"η = {float(eta):.9g} (to within {float(band):.1g} of ‖P w_f‖)"
+        state.claim = f"greatest density of a rule with {at}"
+    state.level = text_at(content, "level")
+    if state.level not in ("proved", "attested"):
+        reject(f"level is {state.level!r}; known are proved and attested")
+    state.upper = upper = number_at(content, "upper")
+    if upper < 0:
+        reject("upper is negative")
+    if kind == "density" and upper > 1:
+        reject("upper is above 1, which no density is")
+    return _Claim(kind, eta, band, upper)
+
+
+def _bounds(content: dict[str, Any], exact: Exact, claim: _Claim, state: _State) -> None:
+    """The lower bound, and the gap between the bounds."""
+    state.lower = lower = witness_value(content, exact, claim.eta, claim.band)
+    upper = Fraction(claim.upper)
+    if upper < lower:
+        reject("upper is below what the witness has")
+    if Fraction(number_at(content, "gap")) * upper < upper - lower:
+        reject("the gap claimed is smaller than that of the bounds")
+    state.said.append(
+        f"the witness has a {claim.kind} of {float(lower):.9g}, recomputed in rationals"
+        if content.get("witness") is not None
+        else f"the lower bound is {claim.kind} 0, which needs no witness"
+    )
 
 
 # ------------------------------------------------------------------ 1. the file

@@ -23,6 +23,7 @@ TOUCH = 2.0**-30
 # A reach of so many units never binds for density, if all agents are within a third of it.
 LONG = 4.0
 
+
 class Agents:
     """The agents that count, in the coordinates of the proof.
 

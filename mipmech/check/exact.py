@@ -14,6 +14,7 @@ from mipmech.instance import Instance
 
 Floats = NDArray[np.float64]
 
+
 def fractions(values: Floats) -> list[Fraction]:
     return [Fraction(float(v)) for v in values]
 
@@ -65,9 +66,7 @@ class Exact:
         if self.columns is not None:
             return [v if j in self.columns else Fraction(0) for j, v in enumerate(vector)]
         # Normal equations B Bᵀ x = B vector, by elimination; the rows are independent.
-        table = [
-            [*(dot(a, b) for b in self.rows), dot(a, vector)] for a in self.rows
-        ]
+        table = [[*(dot(a, b) for b in self.rows), dot(a, vector)] for a in self.rows]
         for pivot, chosen in enumerate(table):
             if not chosen[pivot]:
                 reject("the rows of the view are dependent")

@@ -34,9 +34,7 @@ LOT = 1 << 15
 TOGETHER, WAITING = 4096, 1 << 20
 
 
-def highest_bound(
-    agents: Agents, tree: Tree, enough: float, watch: Callable[[str], None]
-) -> float:
+def highest_bound(agents: Agents, tree: Tree, enough: float, watch: Callable[[str], None]) -> float:
     """The highest bound of a leaf, in the user's units, rounded up.
 
     A bound is made better only until it is ``enough``.
@@ -175,7 +173,7 @@ class _Leaves:
             if count == 1 or count * len(part.numbers) <= LOT:
                 self._leaves(first, count, part)
                 continue
-            inner = self._inner(depth, place, first, count, part)
+            inner = self._inner(first, count, part)
             if inner is None:
                 self.done += count
                 continue
@@ -197,7 +195,7 @@ class _Leaves:
 
     # ------------------------------------------------------------ agents over cells
 
-    def _inner(self, depth: int, place: int, first: int, count: int, part: _Part) -> _Part | None:
+    def _inner(self, first: int, count: int, part: _Part) -> _Part | None:
         """What is left to settle below a node; None if all below it is low enough."""
         centre, half, low, high = self.tree.hull(
             self.centre, self.half, self.low, self.high, first, count
@@ -314,7 +312,13 @@ class _Tilting:
     """
 
     def __init__(
-        self, leaves: _Leaves, cells: _Cells, rate: Floats, part: _Part, found: _Found, rows: Numbers
+        self,
+        leaves: _Leaves,
+        cells: _Cells,
+        rate: Floats,
+        part: _Part,
+        found: _Found,
+        rows: Numbers,
     ) -> None:
         self.cells, self.rate = cells, rate
         n, d = cells.unit.shape
@@ -331,7 +335,7 @@ class _Tilting:
         line = weight * slope
 
         def total(values: Floats) -> Floats:
-            return np.bincount(leaf, weights=values, minlength=n)
+            return np.asarray(np.bincount(leaf, weights=values, minlength=n), dtype=np.float64)
 
         def lines(a: Floats, start: Floats) -> Floats:
             """W, C, S of lines a·(d − start)."""
@@ -410,7 +414,6 @@ def _tilted(leaves: _Leaves, given: _Tilting) -> Floats:
     cells, p = given.cells, agents.p
     assert p is not None
     unit, widths = cells.unit, cells.widths
-    d = unit.shape[1]
     middle = 0.5 * (cells.low + cells.high)[:, 0]
     room = 0.5 * (cells.high - cells.low)[:, 0] * (1 + 4 * EPSILON)
     bound_b = np.maximum(np.abs(cells.low), np.abs(cells.high))[:, 0]
@@ -449,8 +452,12 @@ def _tilted(leaves: _Leaves, given: _Tilting) -> Floats:
     # The slopes are what they are; everything else is computed from them afresh.
     slope = np.minimum(most, np.maximum(least, slope))
     total = given.sums + _by_leaf(slope[:, None] * table, leaf, n)
+    # Lines were drawn with the least score, hence the greatest distance, that rounding allows; for
+    # a falling line the least distance counts.
+    falling = np.maximum(-slope, 0.0) * 2 * agents.slack[agent]
+    constant = given.constant + _by_leaf(falling[:, None], leaf, n)[:, 0]
     # Gain = (v·p)(K + W b − C − v·S), around the centre of the leaf.
-    value = given.constant + total[:, 0] * middle - total[:, 1] - (unit * total[:, 2:]).sum(axis=1)
+    value = constant + total[:, 0] * middle - total[:, 1] - (unit * total[:, 2:]).sum(axis=1)
     spread = np.abs(total[:, 0]) * room
     low, high = _range(cells, total[:, 2:])
     centre = (unit * total[:, 2:]).sum(axis=1)
@@ -469,7 +476,7 @@ def _tilted(leaves: _Leaves, given: _Tilting) -> Floats:
     doubt = 4 * (given.doubt + leaves.rounding * size) * fastest
     bound = bound + doubt + agents.p_error * np.maximum(value + over, 0.0)
     bound = np.maximum(bound, 0.0) * (1 + RELATIVE)
-    return np.minimum(bound, given.second)
+    return np.asarray(np.minimum(bound, given.second))
 
 
 def _by_leaf(values: Floats, leaf: Numbers, n: int) -> Floats:
@@ -498,4 +505,4 @@ def _best_slope(
     reached = risen >= -touch
     place = reached.argmax(axis=1)
     found = points[np.arange(n), place]
-    return np.where(reached.any(axis=1), found, np.inf)
+    return np.asarray(np.where(reached.any(axis=1), found, np.inf))

@@ -20,6 +20,7 @@ MOST_NODES = 1 << 28
 # Centres and half-widths are multiples of this, so that they are exact.
 NARROWEST = 2.0**-50
 
+
 class Tree:
     """The nodes of the proof, level by level.
 
@@ -81,12 +82,12 @@ class Tree:
             np.empty((self.leaves, d)), np.empty((self.leaves, d)),
             np.empty(self.leaves), np.empty(self.leaves),
         )  # fmt: skip
-        for depth, symbols in enumerate(self.levels):
-            leaf = symbols == 0
+        for depth, level in enumerate(self.levels):
+            leaf = level == 0
             for values, all_ in zip((centre, half, lows, highs), out, strict=True):
                 all_[places[leaf]] = values[leaf]
             cut = ~leaf
-            symbols, places = symbols[cut], np.repeat(places[cut], 2)
+            symbols, places = level[cut], np.repeat(places[cut], 2)
             if not len(symbols):
                 break
             places[1::2] += self.counts[depth + 1][0::2]

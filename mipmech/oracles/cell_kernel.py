@@ -136,8 +136,8 @@ def _bound(  # type: ignore[no-untyped-def]
     written to [out, …). ``sure`` holds W, C and S of those surely in and dropped from the list:
     Σω(b − score) = W b − C − v·S; it is updated. An agent is dropped only if it is settled in every
     smaller cell as well, *as computed there*: a checker may look at the leaf alone. ``inside`` and
-    ``work`` are for sums. ``effects`` receives what a cut of the thresholds (0) or of side j (1 + j) is about;
-    centre, lows and highs the scores of the open agents.
+    ``work`` are for sums. ``effects`` receives what a cut of the thresholds (0) or of side j
+    (1 + j) is about; centre, lows and highs the scores of the open agents.
     Returns the bound, how many agents are open, whether some agent's end may be in [b0, b1], and
     whether some open agent's scores (or u·p) differ by more than rounding.
     """
@@ -378,7 +378,7 @@ def _tilted_bound(  # type: ignore[no-untyped-def]
     low, high = _range(p, unit, widths, cosine)
     low -= rate
     high -= rate
-    return rate * value + first + max(max(low * down, high * up), max(low * up, high * down))
+    return rate * value + first + max(low * down, high * up, low * up, high * down)
 
 
 @_jit

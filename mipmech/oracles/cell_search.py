@@ -258,7 +258,7 @@ class CellSearch:
                     return Stop.TIME
                 if self.nodes >= most:
                     return Stop.NODES
-                lot = []
+                lot: list[Block] = []
                 while self._waiting and len(lot) < LOT and not self.finished:
                     lot.append(heapq.heappop(self._waiting)[2])
                 cut, budget = self.cut, self._budget
@@ -284,7 +284,9 @@ class CellSearch:
 
     def _take(self, block: Block, result: Any) -> None:
         """What a block has become: closed leaves, and new blocks."""
-        code, centres, halves, lows, highs, sums, bounds, agents, offsets, closed, nodes = result[:11]
+        code, centres, halves, lows, highs, sums, bounds, agents, offsets, closed, nodes = result[
+            :11
+        ]
         self.closed = max(self.closed, closed)
         self.nodes += nodes
         children = [

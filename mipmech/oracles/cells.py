@@ -59,7 +59,7 @@ from mipmech.budget import Budget, Stop, Timer
 from mipmech.errors import InputError
 from mipmech.exact import round_down
 from mipmech.geometry import Geometry
-from mipmech.mechanism import from_reduced
+from mipmech.mechanism import Mechanism, from_reduced
 from mipmech.oracles import Answer, answer_infeasible, grade, infeasible
 from mipmech.oracles import cell_kernel as kernel
 from mipmech.oracles.cell_search import CellSearch, Problem
@@ -193,9 +193,7 @@ class CellsSoft(Cells):
             return answer_infeasible(self, eta, timer, soft=True)
         part = slice_at(geometry, eta)
         y, shift, slack, reach = _scores(part, part.reach)
-        problem = Problem(
-            kernel.SOFT, y, shift, slack, reach, part.weight.copy(), np.zeros(len(y))
-        )
+        problem = Problem(kernel.SOFT, y, shift, slack, reach, part.weight.copy(), np.zeros(len(y)))
         unit = Fraction(geometry.unit)
         best = Best()
 
@@ -242,7 +240,7 @@ def _scores(part: Slice, reach: Floats) -> tuple[Floats, Floats, Floats, Floats]
     return y, shift, slack, np.ascontiguousarray(reach)
 
 
-def _direction(part: Slice, v: Floats):  # type: ignore[no-untyped-def]
+def _direction(part: Slice, v: Floats) -> Mechanism:
     return from_reduced(part.geometry, part.direction(v), 0.0)
 
 
@@ -317,7 +315,9 @@ class GainSearch:
     @property
     def lower(self) -> Fraction:
         """The exact gain of the best mechanism found; 0 without one."""
-        return Fraction(0) if self.best.recount is None else max(Fraction(0), self.best.recount.gain)
+        return (
+            Fraction(0) if self.best.recount is None else max(Fraction(0), self.best.recount.gain)
+        )
 
     @property
     def upper(self) -> Fraction:

@@ -1,0 +1,85 @@
+"""How far from the certified optimum the simple ways are, beside what theory promises them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from mipmech.algorithm1 import solve
+from mipmech.budget import Budget
+from mipmech.certificate import Certificate
+from mipmech.errors import InputError
+from mipmech.exact import round_down
+from mipmech.oracles import REGISTRY, oracle_named
+from mipmech.theory.grids import quarter_factor
+from mipmech.theory.projection import gain_ceiling, projection_rule
+
+
+@dataclass(frozen=True)
+class Rival:
+    """A simpler way to a rule, and what it is worth.
+
+    gain : exact
+    share : at least this share of the best gain of any rule, by the certificate
+    promised : the share that theory promises before the sample is looked at
+    why : where that promise comes from
+    """
+
+    name: str
+    gain: Fraction
+    share: float
+    promised: float
+    why: str
+    seconds: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """The figures."""
+        return {
+            "name": self.name,
+            "gain": round_down(self.gain),
+            "share": self.share,
+            "promised": self.promised,
+            "why": self.why,
+            "seconds": self.seconds,
+        }
+
+
+def rivals(certificate: Certificate, names: Sequence[str], budget: Budget) -> list[Rival]:
+    """The rule along P w_f ("projection"), and Algorithm 1 with each of these oracles.
+
+    Algorithm 1 runs with the paper's two thresholds and ε a twentieth of the ceiling.
+    """
+    check_names(names)
+    timer = budget.start()
+    found = []
+    for name in names:
+        begun = timer.seconds
+        gain, promised, why = _run(certificate, name, budget.rest(timer))
+        share = round_down(gain / Fraction(certificate.upper)) if certificate.upper else 1.0
+        found.append(Rival(name, gain, share, promised, why, timer.seconds - begun))
+    return found
+
+
+def check_names(names: Sequence[str]) -> None:
+    """Refuse names that are no oracle's, before hours are spent."""
+    for name in names:
+        if name not in REGISTRY:
+            known = ", ".join(REGISTRY)
+            raise InputError(f"there is no oracle {name!r}; there are: {known}", field="against")
+
+
+def _run(certificate: Certificate, name: str, budget: Budget) -> tuple[Fraction, float, str]:
+    instance = certificate.instance
+    if name == "projection":
+        rule = projection_rule(instance)
+        if rule is None:
+            return Fraction(0), 1.0, "nothing is seen"
+        return rule.gain, rule.promised, "Theorem 2, 1/(4rc + 2) for equal costs"
+    epsilon = gain_ceiling(instance) / 20 or 1.0
+    asked = oracle_named(name)
+    found = solve(instance, epsilon=epsilon, oracle=asked, skip="cells", budget=budget)
+    if getattr(asked, "soft", False):
+        return found.gain, 1.0, f"the optimum up to ε = {epsilon:.3g}"
+    return found.gain, float(quarter_factor(instance)), f"Algorithm 1, up to ε = {epsilon:.3g}"
