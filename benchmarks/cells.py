@@ -86,7 +86,7 @@ def gain(settings: Settings) -> None:
         say(f"gain: {family} {m} {k}: {times}, check {seconds}")
         rows.append([
             f"{family}, m = {m:,}, k = {k}, gap {gap:g}", f"{times[0]:.2f} s", f"{times[1]:.2f} s",
-            f"{seconds:.2f} s", f"{times[0] / seconds:.2f} ×", f"{verdict.leaves:,}", f"{size:.0f} kB",
+            f"{seconds:.2f} s", ratio(seconds, times[0]), f"{verdict.leaves:,}", f"{size:.0f} kB",
             "" if before is None else f"{before:g} s",
             "" if before is None else ratio(times[1], before),
         ])  # fmt: skip
@@ -112,7 +112,8 @@ def density(settings: Settings) -> None:
             say(f"density: {family} {m} {k}: {seconds}")
             rows.append([
                 f"{family}, m = {m:,}, k = {k}", f"{float(answers['cells'].density) * m:g}",
-                answers["cells"].status, f"{seconds['cells']:.3f} s", f"{late}{seconds['milp']:.3f} s",
+                answers["cells"].status, f"{seconds['cells']:.3f} s",
+                f"{late}{seconds['milp']:.3f} s",
                 late + ratio(seconds["cells"], seconds["milp"]),
                 "" if before is None else f"{before:g} s",
             ])  # fmt: skip

@@ -50,11 +50,13 @@ class Agents:
             reject("proof.frame is no orthonormal basis of what the planner sees")
         self.frame_error = up(error)
         counts = instance.weights > 0
-        offsets = (instance.agents[counts] - centre) / self.unit
+        # Only columns that are seen: others, in other units perhaps, must not blur anything.
+        used = (instance.view.matrix != 0).any(axis=0) | (frame != 0).any(axis=0)
+        offsets = (instance.agents[counts][:, used] - centre[used]) / self.unit
         if np.abs(offsets).max() > 1e120:
             reject("proof.unit is far too small for these agents")
         lengths = np.sqrt((offsets**2).sum(axis=1))
-        z = offsets @ frame.T
+        z = offsets @ frame[:, used].T
         # One rounding in the subtraction, n + 1 in a sum of products, k such sums; the frame.
         rough = self.frame_error + 2 * (n + 4) * math.sqrt(k) * EPSILON
         slack = 1.01 * rough * lengths + 1e-290

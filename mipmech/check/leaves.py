@@ -28,6 +28,8 @@ Numbers = NDArray[np.int64]
 
 # The steepest slope of a tilted line, in multiples of everybody's weight, and rounds of tilting.
 STEEPEST, SWEEPS = 64.0, 2
+# A rate v·p below this part of ‖p‖ counts as that when slopes are chosen.
+SLOWEST = 1024.0
 # Numbers in one array: a few such arrays stay in the cache.
 LOT = 1 << 15
 # Leaves that are tilted together, and the numbers that may be waiting for that.
@@ -186,7 +188,7 @@ class _Leaves:
 
     def _in_user_units(self) -> float:
         if not self.density:
-            return float(np.nextafter(self.highest * self.agents.unit, np.inf))
+            return self.highest * self.agents.unit  # a power of two: exact
         share = self.agents.exact_weights.share
         return up(min(Fraction(1), Fraction(self.highest) * share))
 
@@ -433,7 +435,7 @@ def _tilted(leaves: _Leaves, given: _Tilting) -> Floats:
     rate = unit @ p
 
     value = given.constant + total[:, 0] * middle - total[:, 1] - (unit * total[:, 2:]).sum(axis=1)
-    scale = np.divide(np.maximum(value, 0.0), rate, out=np.zeros(n), where=rate > 0)
+    scale = np.maximum(value, 0.0) / np.maximum(rate, float(np.sqrt(p @ p)) / SLOWEST)
     pull = scale[:, None] * p - total[:, 2:]
     residual = np.column_stack([total[:, 0], pull - (unit * pull).sum(axis=1)[:, None] * unit])
     for _ in range(SWEEPS):

@@ -30,6 +30,9 @@ DEPTH = 96
 # The steepest slope of a tilted estimate, in multiples of everybody's weight: steeper ones would
 # drown in rounding.
 STEEPEST = 64.0
+# A rate v·p below this part of ‖p‖ counts as that when slopes are chosen: next to 0 its rounding
+# would decide.
+SLOWEST = 1024.0
 # Rounds of tilting, and the most open agents for which it is tried.
 SWEEPS = 2
 EVERY = 3
@@ -151,6 +154,7 @@ def _bound(  # type: ignore[no-untyped-def]
     constant = 0.0  # of the blended estimates
     alone = 0.0  # every open agent for itself
     mass = 0.0
+    along = 0.0
     kept = 0
     ends, rough = False, False
     for j in range(d + 2):
@@ -184,6 +188,7 @@ def _bound(  # type: ignore[no-untyped-def]
             if high - low > finest + 4.0 * slack[place]:
                 rough = True
             mass += w
+            along += w * abs(t)
             for j in range(d):
                 effects[1 + j] += w * abs(y[j, place] - t * unit[j])
             if kind != DENSITY:
@@ -220,7 +225,7 @@ def _bound(  # type: ignore[no-untyped-def]
         bound = inside[0] + mass
         effects[0] = (b1 - b0) * mass
         for j in range(d):
-            effects[1 + j] *= 2.0 * widths[j]
+            effects[1 + j] = (2.0 * effects[1 + j] + widths[j] * along) * widths[j]
         return bound, kept, ends, rough
     low, _ = _range(inside[2 : 2 + d], unit, widths, cosine)
     first = inside[0] * b1 - inside[1] - low + alone
@@ -233,8 +238,11 @@ def _bound(  # type: ignore[no-untyped-def]
     t = 0.0
     for j in range(d):
         t += unit[j] * inside[2 + j]
+    # Of second order: what lies along the centre's direction, and p.
+    along += abs(t) + bound
     for j in range(d):
-        effects[1 + j] = 2.0 * widths[j] * (effects[1 + j] + abs(inside[2 + j] - t * unit[j]))
+        first_order = effects[1 + j] + abs(inside[2 + j] - t * unit[j])
+        effects[1 + j] = (2.0 * first_order + widths[j] * along) * widths[j]
     if kind == GAIN:
         _, rate = _range(p, unit, widths, cosine)
         if rate <= 0.0:
@@ -298,14 +306,15 @@ def _tilted_bound(  # type: ignore[no-untyped-def]
             total[2 + j] += a * y[j, place]
         constant += w * far
     if kind == GAIN:
-        rate = 0.0
+        rate, square = 0.0, 0.0
         along = total[0] * middle - total[1] + constant
         for j in range(d):
             rate += unit[j] * p[j]
+            square += p[j] * p[j]
             along -= unit[j] * total[2 + j]
-        if rate > 0.0:
-            for j in range(d):
-                pull[j] = p[j] * max(along, 0.0) / rate
+        slowest = np.sqrt(square) / SLOWEST
+        for j in range(d):
+            pull[j] = p[j] * max(along, 0.0) / max(rate, slowest)
     # What varies over the node: residual[0] with b, residual[1 + j] across side j.
     residual = places[2]
     residual[0] = total[0]

@@ -72,7 +72,8 @@ class Problem:
         """An interval with every threshold that has anybody in its margin."""
         sizes = np.sqrt((self.y**2).sum(axis=0)) * (1 + 1e-12) + np.abs(self.shift) + self.slack
         low, high = -float(sizes.max()), float((sizes + self.reach).max())
-        return low - 2.0**-30 * abs(low), high + 2.0**-30 * abs(high)
+        room = 2.0**-30 * high  # for whoever rounds in another way
+        return low - room, high + room
 
     @property
     def most(self) -> float:

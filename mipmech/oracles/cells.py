@@ -77,7 +77,11 @@ LONG = 4.0
 # reported as a gap.
 FINEST_DENSITY = 1e-11
 # The smallest relative gap that floats can be asked for.
-LEAST_GAP = 1e-9
+LEAST_GAP = 1e-8
+# The room that a search leaves for the checker, which rounds in another way.
+ROOM = 2e-9
+# Products and roots of floats, many times over.
+RELATIVE = 1 + Fraction(1, 10**12)
 
 
 def rounding_of_scores(y: Floats, reach: Floats) -> Floats:
@@ -250,10 +254,14 @@ def _any_direction(dimension: int) -> Floats:
 
 def _above(search: CellSearch, problem: Problem) -> Fraction:
     """The search's upper bound for sums in floats, with their rounding added."""
+    return Fraction(search.upper) * RELATIVE + Fraction(_doubt(problem))
+
+
+def _doubt(problem: Problem) -> float:
+    """What sums over all agents may be off by."""
     m = problem.y.shape[1]
     size = np.sqrt((problem.y**2).sum(axis=0)) + np.abs(problem.shift) + problem.reach
-    doubt = 8 * (m + 64) * EPSILON * float(problem.weight @ np.minimum(size, 1 + problem.reach))
-    return Fraction(search.upper) * (1 + Fraction(1, 10**12)) + Fraction(doubt)
+    return 8 * (m + 64) * EPSILON * float(problem.weight @ size)
 
 
 # ------------------------------------------------------------------ the gain over all directions
@@ -295,7 +303,7 @@ class GainSearch:
         self.timer = timer
         self.best = Best()
         self.problem = gain_problem(geometry)
-        factor = 1 / (1 - max(gap, LEAST_GAP)) * (1 - 1e-10)
+        factor = 1 / (1 - max(gap, LEAST_GAP)) * (1 - ROOM)
         self.search = CellSearch(
             self.problem, self._offer, timer, factor=factor, keep=keep, tell=tell
         )
@@ -329,6 +337,6 @@ def gain_above(search: CellSearch, geometry: Geometry) -> Fraction:
     """The upper bound of a search for the gain, with the rounding of sums and of p added."""
     problem = search.problem
     moved = float(problem.weight @ problem.reach) * (1 + 1e-9)
-    doubt = _above(search, problem) - Fraction(search.upper)
-    upper = Fraction(search.upper) + doubt * Fraction(geometry.p_norm_bounds[1])
-    return (upper + Fraction(geometry.rounding.p) * Fraction(moved)) * Fraction(geometry.unit)
+    doubt = _doubt(problem) * geometry.p_norm_bounds[1] + geometry.rounding.p * moved
+    upper = Fraction(search.upper) * RELATIVE + Fraction(doubt)
+    return upper * Fraction(geometry.unit)
