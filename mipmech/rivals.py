@@ -16,7 +16,6 @@ from mipmech.oracles import REGISTRY, oracle_named
 from mipmech.theory.grids import quarter_factor
 from mipmech.theory.projection import gain_ceiling, projection_rule
 
-
 WORDS = {"two": "two thresholds", "best": "best threshold"}
 
 

@@ -412,9 +412,9 @@ def tell_verdict(verdict: Verdict, path: Path) -> None:
     """Print what a check found on stdout."""
     with _in_one_piece() as console:
         if verdict.accepted:
-            console.print(Text(f"{path}: accepted, {verdict.level}", style="bold"))
+            console.print(Text(f"accepted, {verdict.level}: {path}", style="bold"))
         else:
-            console.print(Text(f"{path}: REJECTED", style="bold"))
+            console.print(Text(f"REJECTED: {path}", style="bold"))
             console.print(Text(_entry("because", str(verdict.reason), console.width)))
         if verdict.claim is not None and verdict.lower is not None and verdict.upper is not None:
             claimed = (

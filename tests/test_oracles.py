@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from mipmech import (
@@ -34,7 +34,12 @@ FAST = settings(max_examples=60)
 
 
 def ask(name, geometry, eta, **budget) -> Answer:
-    return oracle_named(name)(geometry, eta, Budget(**{"seconds": 10.0, **budget}))
+    try:
+        return oracle_named(name)(geometry, eta, Budget(**{"seconds": 10.0, **budget}))
+    except InputError as error:
+        if error.field == "oracle":  # the sweep knows circles, no larger spheres, and says so
+            assume(False)
+        raise
 
 
 def check(geometry, eta, answer):

@@ -153,6 +153,7 @@ class _Leaves:
 
     def run(self) -> float:
         agents, tree = self.agents, self.tree
+        self.watch(f"0 of {tree.leaves:,} leaves")
         self.centre, self.half, self.low, self.high = tree.boxes(agents.low, agents.high)
         table = np.column_stack(
             [agents.weight, agents.weight * (agents.shift - agents.slack),

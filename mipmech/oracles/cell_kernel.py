@@ -461,14 +461,16 @@ def best_along(kind, y, shift, reach, weight, v, p):  # type: ignore[no-untyped-
 
 
 @_jit
-def climb(kind, y, shift, reach, weight, v, p, rounds, tries, shrink, seed):  # type: ignore[no-untyped-def]
+def climb(  # type: ignore[no-untyped-def]
+    kind, y, shift, reach, weight, v, p, first, rounds, tries, shrink, seed
+):  # fmt: skip
     """Improve directions, (n, d), by random steps that become smaller and smaller."""
     np.random.seed(seed)
     d = v.shape[1]
     values = best_along(kind, y, shift, reach, weight, v, p)
     trial = np.empty((1, d))
     for i in range(v.shape[0]):
-        step = 0.5
+        step = first
         for _ in range(rounds):
             for _ in range(tries):
                 square = 0.0

@@ -34,6 +34,8 @@ FIRST_BUDGET, LAST_BUDGET = 50_000, 3_000_000
 FIRST_LOOK = 1_500_000
 DIRECTIONS = (100, 600)
 ISLANDS, ROUNDS, SHRINK = 10, 20, 0.6
+# Whenever something better turns up, steps from there may look at so many agents, in each round.
+POLISH, MOST_TRIES = 200_000, 30
 # With more agents than this, the first look is at a sample of them.
 SAMPLE = 2000
 
@@ -203,7 +205,7 @@ class CellSearch:
         top = np.ascontiguousarray(v[np.argsort(-values, kind="stable")[:ISLANDS]])
         each = max(1, tries * 3 // 4 // (len(top) * ROUNDS))
         if d > 1:
-            values = kernel.climb(problem.kind, *part, top, problem.p, ROUNDS, each, SHRINK, 1)
+            values = kernel.climb(problem.kind, *part, top, problem.p, 0.5, ROUNDS, each, SHRINK, 1)
         else:
             values = kernel.best_along(problem.kind, *part, top, problem.p)
         for place in np.argsort(-values, kind="stable")[:3]:
@@ -310,6 +312,20 @@ class CellSearch:
             estimate, v = float(results[i][12]), results[i][13]
             if estimate > self.best:
                 self._offer(v, estimate)
+                self._polish(v)
+
+    def _polish(self, v: Floats) -> None:
+        """Small steps from a direction that is better than all before, if they are cheap."""
+        problem = self.problem
+        tries = POLISH // (problem.y.shape[1] * ROUNDS)
+        if problem.dimension < 2 or tries < 1:
+            return
+        near = v[None, :].copy()
+        values = kernel.climb(
+            problem.kind, problem.y, problem.shift, problem.reach, problem.weight, near, problem.p,
+            0.05, ROUNDS, min(tries, MOST_TRIES), SHRINK, 2,
+        )  # fmt: skip
+        self._offer(near[0], float(values[0]))
 
     # ------------------------------------------------------------ the proof
 
