@@ -517,19 +517,22 @@ class _Loop:
                 centre = stuck.centre / np.linalg.norm(stuck.centre)
                 search.best = max(search.best, ask_near(float(centre @ p)))
         if stop is Stop.FINISHED:
-            self._skip_the_rest(etas, round_up(Fraction(search.closed) * unit))
+            self._skip_the_rest(etas, Fraction(search.closed) * unit)
         return stop
 
-    def _skip_the_rest(self, etas: Floats, closed: float) -> None:
+    def _skip_the_rest(self, etas: Floats, closed: Fraction) -> None:
         """Runs of neighbouring η that were not asked: no rule there gains more than the best."""
         answered = {step.eta for step in self.steps}
-        gain = 0.0 if self.best is None else round_up(self.best.gain)
+        gain = Fraction(0) if self.best is None else self.best.gain
+        # Cells were closed well below the gain, so that rounding does not matter; unless they were
+        # too fine to be cut.
+        below = closed <= gain * (1 - Fraction(SURELY_BELOW) / 2)
+        most = round_down(gain) if below else round_up(closed * (1 + Fraction(SURELY_BELOW)))
         block: list[float] = []
         for eta in [*etas, None]:
             if eta is not None and eta not in answered:
                 block.append(float(eta))
             elif block:
-                most = 0.0 if block[0] <= 0 else max(gain, closed)
                 self.skips.append(
                     Skip(block[-1], block[0], len(block), most, "cells of directions")
                 )

@@ -13,8 +13,10 @@ from mipmech import (
     InputError,
     Instance,
     Stop,
+    certify,
     example1,
     make_instance,
+    oracle_named,
     recount,
     reduce,
     solve,
@@ -117,7 +119,7 @@ def test_tiny_instances_with_known_optima(path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("skip", ["cones", "milp"])
+@pytest.mark.parametrize("skip", ["cones", "milp", "cells"])
 @pytest.mark.parametrize("thresholds", ["two", "best"])
 @pytest.mark.parametrize(
     ("family", "rank"), [("gaussian-mixture", 2), ("uniform-ball", 3), ("costs", 3), ("ties", 3)]
@@ -149,6 +151,30 @@ def test_example1_with_the_paper_s_thresholds_and_the_best():
     best = solve(sample, epsilon=0.02 * optimum, thresholds="best")
     assert float(two.gain) >= optimum / 4
     assert float(best.gain) >= 0.99 * optimum
+
+
+@pytest.mark.parametrize("oracle", ["cells-soft", "cells"])
+def test_ten_thousand_values_of_eta(oracle):
+    """The paper's own grid for ε = 0.1: every η answered, or skipped by proof."""
+    instance = make_instance("gaussian-mixture", 60, 3, seed=2)
+    found = solve(
+        instance, epsilon=0.1, grid="paper", sigma=0.4, radius=1.0, oracle=oracle,
+        thresholds="best", skip="cells",
+    )  # fmt: skip
+    assert len(found.grid) == 10_001
+    assert found.complete
+    assert len(found.steps) + found.skipped == len(found.grid)
+    assert len(found.steps) < (10 if oracle == "cells-soft" else 2000)
+    certified = certify(instance, gap=1e-5)
+    assert found.gain <= Fraction(certified.upper)
+    assert Fraction(found.bound.upper) >= certified.lower
+    if oracle == "cells-soft":  # the grid is fine, so its best is nearly the best of all
+        assert float(found.gain) >= float(certified.lower) * (1 - 1e-3)
+    asked = oracle_named("cells-soft")
+    for eta in found.grid.etas[::2000]:
+        answer = asked(reduce(instance), float(eta), Budget())
+        if oracle == "cells-soft":
+            assert Fraction(float(eta)) * answer.value <= found.gain * (1 + Fraction(1, 10**9))
 
 
 def test_the_paper_s_grid():

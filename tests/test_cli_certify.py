@@ -1,4 +1,4 @@
-"""`mipmech certify`, `mipmech check` and `mipmech oracle --out`, as people and programs use them."""
+"""`mipmech certify`, `mipmech check` and `mipmech oracle --out`, as people and programs do."""
 
 from __future__ import annotations
 

@@ -606,6 +606,8 @@ def search_block(  # type: ignore[no-untyped-def]
                     lows[level], highs[level], p, sums[level],
                 )  # fmt: skip
                 seen += 4 * kept
+                if found > cut and rates.shape[0] > 0:
+                    budget = 0  # the oracle must be asked near here before it makes sense to go on
                 if found > best:
                     best, best_b = found, b
                     best_v[:] = unit

@@ -276,8 +276,10 @@ class CellSearch:
     def _search(self, block: Block, cut: float, budget: int) -> Any:
         problem = self.problem
         # Within a block, what a centre is worth in floats closes nodes only if gaps are allowed:
-        # where it is a matter of counting, a tie may turn out not to be met.
-        factor = 0.0 if problem.kind == kernel.DENSITY else self.factor * (1 - 1e-9)
+        # where it is a matter of counting, a tie may turn out not to be met; and where only some
+        # values of v·p matter, the centre may have another one.
+        uncertain = problem.kind == kernel.DENSITY or len(self.rates) > 0
+        factor = 0.0 if uncertain else self.factor * (1 - 1e-9)
         return kernel.search_block(
             problem.kind, problem.y, problem.shift, problem.slack, problem.reach, problem.weight,
             problem.p, self.rates, problem.band, block.centre, block.half, block.low, block.high,

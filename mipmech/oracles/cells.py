@@ -261,7 +261,7 @@ def _doubt(problem: Problem) -> float:
     """What sums over all agents may be off by."""
     m = problem.y.shape[1]
     size = np.sqrt((problem.y**2).sum(axis=0)) + np.abs(problem.shift) + problem.reach
-    return 8 * (m + 64) * EPSILON * float(problem.weight @ size)
+    return float(8 * (m + 64) * EPSILON * (problem.weight @ size))
 
 
 # ------------------------------------------------------------------ the gain over all directions
