@@ -75,8 +75,8 @@ def _draw_gap(axes: Axes, found: Certificate) -> None:
     if found.wanted > 0:
         axes.axhline(found.wanted, color="#8a8a8a", linewidth=0.8, linestyle="--")
         axes.annotate(
-            f"asked for: {found.wanted:g}", (0.99, found.wanted), fontsize=7, color="#555555",
-            xycoords=("axes fraction", "data"), ha="right", va="bottom",
+            f"asked for: {found.wanted:g}", (0.01, found.wanted), fontsize=7, color="#555555",
+            xycoords=("axes fraction", "data"), ha="left", va="bottom",
         )  # fmt: skip
     axes.set_ylabel("relative gap")
     axes.set_xlabel("seconds since the first bound")
