@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from mipmech.checks import frozen
 from mipmech.exact import common_integers, exact_dot, exact_sum, round_down, round_up, sqrt_bounds
 from mipmech.instance import Instance
-from mipmech.tolerances import BAND, EPSILON, SAFETY, SMALLEST_SPREAD, UNDERFLOW
+from mipmech.tolerances import BAND, EPSILON, NOISE, SAFETY, SMALLEST_SPREAD, UNDERFLOW
 
 Floats = NDArray[np.float64]
 
@@ -135,6 +135,8 @@ def reduce(instance: Instance) -> Geometry:
     reach = instance.reach
     counts = instance.weights > 0
     longest = float(_lengths(z[counts]).max())
+    if longest <= NOISE * float(rounding.z[counts].max()):
+        longest = 0.0  # all stand at one point, as far as anybody can tell
     furthest = float(reach[counts].max())
     unit = _power_of_two(max(longest, furthest * SMALLEST_SPREAD) if longest else furthest)
     relative = instance.weights / instance.weights.max()  # a sum of huge weights might overflow

@@ -52,5 +52,7 @@ SOFT_CLOSED = 2e-5
 # An answer at η is an answer for |u·p/‖u‖ − η| ≤ BAND·‖p‖, since u·p = η has in general no solution
 # in floats: far above rounding, far below any use.
 BAND = 1e-12
+# Coordinates of agents that are not larger than this many times their rounding are noise.
+NOISE = 16.0
 # The unit of length is at least this share of the largest reach, so that reach/unit stays finite.
 SMALLEST_SPREAD = 2.0**-200

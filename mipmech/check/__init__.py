@@ -164,7 +164,7 @@ def _check(source: str | Path | dict[str, Any], given: Any, state: _State) -> No
         f"{tree.leaves:,} leaves cover every direction and every threshold that matters"
     )
     state.established = established = highest_bound(agents, tree, upper, state.watch)
-    if established > upper:
+    if not established <= upper:
         reject(
             f"a leaf allows {established!r}, more than the upper bound {upper!r} that is claimed"
         )
@@ -212,7 +212,10 @@ def _bounds(content: dict[str, Any], exact: Exact, claim: _Claim, state: _State)
     upper = Fraction(claim.upper)
     if upper < lower:
         reject("upper is below what the witness has")
-    if Fraction(number_at(content, "gap")) * upper < upper - lower:
+    gap = Fraction(number_at(content, "gap"))
+    if not 0 <= gap <= 1:
+        reject("the gap claimed is not between 0 and 1")
+    if gap * upper < upper - lower:
         reject("the gap claimed is smaller than that of the bounds")
     state.said.append(
         f"the witness has a {claim.kind} of {float(lower):.9g}, recomputed in rationals"
@@ -261,7 +264,7 @@ def _instance(content: dict[str, Any], given: Any, folder: Path | None) -> Insta
         instance = Instance.load(given)
     else:
         path = text_at(named, "path") if named.get("path") is not None else None
-        if path is None or folder is None:
+        if path is None or folder is None or not path.isprintable():
             reject("the certificate names no instance file; give the instance")
         instance = Instance.load(folder / path)
     if text_at(named, "digest") != instance.digest:

@@ -22,6 +22,10 @@ RELATIVE = 2.0**-40
 TOUCH = 2.0**-30
 # A reach of so many units never binds for density, if all agents are within a third of it.
 LONG = 4.0
+# Agents are within this many units of the centre, reaches not beyond that many.
+LARGEST, LONGEST = 2.0**100, 2.0**210
+# What vanishes in a float, or in the square of one.
+TINY = 1e-150
 
 
 class Agents:
@@ -53,15 +57,18 @@ class Agents:
         # Only columns that are seen: others, in other units perhaps, must not blur anything.
         used = (instance.view.matrix != 0).any(axis=0) | (frame != 0).any(axis=0)
         offsets = (instance.agents[counts][:, used] - centre[used]) / self.unit
-        if np.abs(offsets).max() > 1e120:
+        if not np.abs(offsets).max() <= LARGEST:
             reject("proof.unit is far too small for these agents")
         lengths = np.sqrt((offsets**2).sum(axis=1))
         z = offsets @ frame[:, used].T
         # One rounding in the subtraction, n + 1 in a sum of products, k such sums; the frame.
         rough = self.frame_error + 2 * (n + 4) * math.sqrt(k) * EPSILON
-        slack = 1.01 * rough * lengths + 1e-290
+        slack = 1.01 * rough * lengths + TINY
         cost = instance.cost[counts]
         reach = 1 / cost / self.unit
+        # Squares and products of such numbers neither overflow nor vanish.
+        if not (max(lengths.max(), reach.max()) >= 1 / LARGEST and reach.max() <= LONGEST):
+            reject("proof.unit is far from the size of this sample")
         self.p: Floats | None = None
         self.p_error = 0.0
         if eta is None:
@@ -84,15 +91,23 @@ class Agents:
         self.exact_weights = Weights(instance.weights[counts], eta is not None)
         self.weight = self.exact_weights.floats
         self.touch = TOUCH * min(1.0, float(reach.min()))
-        low, high = numbers(proof.get("thresholds"), (2,), "proof.thresholds")
-        if low > -(length + slack).max() or high < (length + slack + reach).max() * (1 + RELATIVE):
-            reject("proof.thresholds leaves out thresholds that matter")
-        self.low, self.high = float(low), float(high)
+        self.low, self.high = self._thresholds(proof)
 
     @property
     def dimension(self) -> int:
         """d, the dimension of the space of v."""
         return len(self.y)
+
+    def _thresholds(self, proof: dict[str, Any]) -> tuple[float, float]:
+        """All thresholds that matter, and not absurdly more."""
+        low, high = numbers(proof.get("thresholds"), (2,), "proof.thresholds")
+        if max(-low, high) > LARGEST * (1 + self.reach.max()):
+            reject("proof.thresholds are far from the size of this sample")
+        if low > -(self.length + self.slack).max() or high < (
+            self.length + self.slack + self.reach
+        ).max() * (1 + RELATIVE):
+            reject("proof.thresholds leaves out thresholds that matter")
+        return float(low), float(high)
 
     def _slice(
         self, exact: Exact, frame: Floats, z: Floats, eta: Fraction, band: Fraction

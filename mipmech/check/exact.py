@@ -14,6 +14,9 @@ from mipmech.instance import Instance
 
 Floats = NDArray[np.float64]
 
+# Weights on features are shown rounded; what counts are those on what the planner sees.
+ROUNDED = 1e-6
+
 
 def fractions(values: Floats) -> list[Fraction]:
     return [Fraction(float(v)) for v in values]
@@ -102,7 +105,12 @@ class Exact:
             size = len(instance.view.matrix)
             v = fractions(numbers(witness.get("view_weights"), (size,), "witness.view_weights"))
             matrix = [fractions(row) for row in instance.view.matrix]
-            return [dot(v, [row[j] for row in matrix]) for j in range(instance.width)]
+            exact = [dot(v, [row[j] for row in matrix]) for j in range(instance.width)]
+            shown = fractions(numbers(witness.get("weights"), (instance.width,), "witness.weights"))
+            off = [a - b for a, b in zip(shown, exact, strict=True)]
+            if dot(off, off) > dot(exact, exact) * Fraction(ROUNDED) ** 2:
+                reject("the witness's weights are not those of its view_weights")
+            return exact
         w = fractions(numbers(witness.get("weights"), (instance.width,), "witness.weights"))
         if any(value and j not in self.columns for j, value in enumerate(w)):
             reject("the witness gives weight to a feature that the planner cannot see")
@@ -161,7 +169,7 @@ def witness_value(
     density, gain = exact.outcome(w, Fraction(number_at(witness, "threshold")))
     found = gain if eta is None else density
     if found != lower:
-        reject(f"the witness has {float(found)!r}, not the lower bound {float(lower)!r} claimed")
+        reject(f"the witness has {float(found)!r}, not the lower bound that is claimed")
     if eta is not None:
         low, high = root(dot(w, w))
         ends = sorted(dot(w, exact.quality) / length for length in (low, high))

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mipmech.check.agents import EPSILON, RELATIVE, Agents
+from mipmech.check.content import reject
 from mipmech.check.exact import up
 from mipmech.check.tree import Tree
 
@@ -30,6 +31,8 @@ Numbers = NDArray[np.int64]
 STEEPEST, SWEEPS = 64.0, 2
 # A rate v·p below this part of ‖p‖ counts as that when slopes are chosen.
 SLOWEST = 1024.0
+# Products that underflow lose less than this.
+VANISHED = 1e-290
 # Numbers in one array: a few such arrays stay in the cache.
 LOT = 1 << 15
 # Leaves that are tilted together, and the numbers that may be waiting for that.
@@ -194,7 +197,10 @@ class _Leaves:
         return up(min(Fraction(1), Fraction(self.highest) * share))
 
     def _note(self, bounds: Floats) -> None:
-        self.highest = max(self.highest, float(bounds.max(initial=0.0)))
+        highest = float(bounds.max(initial=0.0))
+        if not highest < math.inf:
+            reject("a leaf's bound is no finite number")
+        self.highest = max(self.highest, highest)
 
     # ------------------------------------------------------------ agents over cells
 
@@ -267,7 +273,9 @@ class _Leaves:
             return moved
         if self.density:
             return moved * (1 + self.rounding)
-        return rate * (moved + doubt) * (1 + RELATIVE)
+        # A cell with v·p ≤ 0 has no gain; elsewhere products may have vanished.
+        vanished = np.where(rate > 0, VANISHED, 0.0)
+        return np.asarray(rate * (moved + doubt) * (1 + RELATIVE) + vanished)
 
     # ------------------------------------------------------------ leaves
 
@@ -282,7 +290,7 @@ class _Leaves:
         if time.monotonic() - self.told > 0.5:
             self.told = time.monotonic()
             self.watch(f"{self.done:,} of {self.tree.leaves:,} leaves")
-        left = np.flatnonzero(bounds > self.enough)
+        left = np.flatnonzero(~(bounds <= self.enough))
         self._note(np.delete(bounds, left) if len(left) else bounds)
         if not len(left):
             return
@@ -290,7 +298,7 @@ class _Leaves:
             self._note(bounds[left])
             return
         some = _Tilting(self, cells[left], rate[left], part, found, left)
-        rest = np.flatnonzero(some.second > self.enough)
+        rest = np.flatnonzero(~(some.second <= self.enough))
         self._note(np.delete(some.second, rest))
         if len(rest):
             some.keep(rest)
@@ -478,7 +486,7 @@ def _tilted(leaves: _Leaves, given: _Tilting) -> Floats:
     fastest = np.abs(rate) + np.maximum(np.abs(low), np.abs(high))
     doubt = 4 * (given.doubt + leaves.rounding * size) * fastest
     bound = bound + doubt + agents.p_error * np.maximum(value + over, 0.0)
-    bound = np.maximum(bound, 0.0) * (1 + RELATIVE)
+    bound = np.maximum(bound, 0.0) * (1 + RELATIVE) + VANISHED
     return np.asarray(np.minimum(bound, given.second))
 
 

@@ -74,7 +74,7 @@ class Problem:
         """An interval with every threshold that has anybody in its margin."""
         sizes = np.sqrt((self.y**2).sum(axis=0)) * (1 + 1e-12) + np.abs(self.shift) + self.slack
         low, high = -float(sizes.max()), float((sizes + self.reach).max())
-        room = 2.0**-30 * high  # for whoever rounds in another way
+        room = high / 1024  # for whoever rounds in another way, and for the band of η
         return low - room, high + room
 
     @property
