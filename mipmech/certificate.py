@@ -312,7 +312,8 @@ def _checked(found: Certificate, timer: Timer) -> Certificate:
 
     def say(text: str) -> None:
         if watch is not None:
-            watch(Event(timer.seconds, lower, found.upper, 0, f"checking: {text}"))
+            work = sum(found.work.values())
+            watch(Event(timer.seconds, lower, found.upper, work, f"checking: {text}"))
 
     verdict = check_certificate(draft.content(), found.instance, watch=say)
     if verdict.established is None:

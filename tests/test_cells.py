@@ -30,7 +30,7 @@ from mipmech import (
     reduce,
 )
 from mipmech.oracles.milp import soft_bound
-from mipmech.oracles.sweep import sweep_gain
+from mipmech.oracles.sweep_gain import sweep_gain
 from tests import brute_force
 from tests.conftest import ROOT
 
