@@ -47,6 +47,8 @@ Status = Literal["optimal", "gap"]
 DEFAULT_GAP = 1e-3
 # The checker, on one thread, takes about as long as the search per thread, at times a half more.
 CHECKING = 1.5
+# A tree of more nodes is refused by the checker (2^25, and the last lot of blocks may be large).
+MOST_NODES = 28_000_000
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -247,7 +249,7 @@ def _by_cells(geometry: Geometry, gap: float, timer: Timer) -> Certificate:
 
     with clock.listening():
         search = GainSearch(geometry, clock, gap=gap, keep=True, tell=tell)
-        stop = search.run()
+        stop = search.run(_most_nodes(timer.budget))
     timer.interrupted = timer.interrupted or clock.interrupted
     recount = search.best.recount
     if recount is not None and recount.gain <= 0:
@@ -275,6 +277,11 @@ def _by_intervals(geometry: Geometry, gap: float, timer: Timer) -> Certificate:
         round_up(cover.upper), gap, "attested", "milp", _why(stop, timer), timer.seconds,
         {"intervals": cover.asked}, proof,
     )  # fmt: skip
+
+
+def _most_nodes(budget: Budget) -> int:
+    """As many as were allowed, and no more than a checker is ready to go through."""
+    return MOST_NODES if budget.nodes is None else min(budget.nodes, MOST_NODES)
 
 
 def _why(stop: Stop, clock: Timer) -> Stop:
@@ -341,7 +348,8 @@ def certify_density(
     timer = recorder.budget.start()
     clock = _search_timer(timer)
     with timer.listening(), clock.listening():
-        search, best, stop = density_search(geometry, eta, clock, keep=True)
+        most = _most_nodes(budget)
+        search, best, stop = density_search(geometry, eta, clock, most, keep=True)
         part = slice_at(geometry, eta)
         axes = part.turn.T if geometry.p_norm == 0 else np.vstack([part.towards, part.turn.T])
         unit = masses(geometry.instance.weights[part.agents]).unit

@@ -145,9 +145,11 @@ def _check(source: str | Path | dict[str, Any], given: Any, state: _State) -> No
     proof = object_at(content, "proof")
     kind, upper = claim.kind, claim.upper
     if state.level == "attested":
+        if kind != "gain":
+            reject("an attested bound is known for the gain only")
         _regions(proof, exact, upper, state)
         return
-    if text_at(proof, "kind") != "cells@1":
+    if text_at(proof, "kind", "proof.") != "cells@1":
         reject(f"a proof of the kind {proof['kind']!r} does not make a bound proved")
     if kind == "gain" and exact.seen_square == 0:
         state.said.append("P w_f is exactly 0: no rule on what the planner sees changes quality")
@@ -183,14 +185,14 @@ class _Claim:
 
 def _claim(content: dict[str, Any], state: _State) -> _Claim:
     claim = object_at(content, "claim")
-    kind = text_at(claim, "kind")
+    kind = text_at(claim, "kind", "claim.")
     if kind not in ("gain", "density"):
         reject(f"claim.kind is {kind!r}; known are gain and density")
     eta, band = None, Fraction(0)
     state.claim = "greatest gain over all rules on what the planner sees"
     if kind == "density":
-        eta = Fraction(number_at(claim, "eta"))
-        band = Fraction(number_at(claim, "band"))
+        eta = Fraction(number_at(claim, "eta", "claim."))
+        band = Fraction(number_at(claim, "band", "claim."))
         if not 0 <= band <= Fraction(1, 1000):
             reject("claim.band is no small share")
         at = f"η = {float(eta):.9g} (to within {float(band):.1g} of ‖P w_f‖)"
@@ -263,11 +265,11 @@ def _instance(content: dict[str, Any], given: Any, folder: Path | None) -> Insta
     elif given is not None:
         instance = Instance.load(given)
     else:
-        path = text_at(named, "path") if named.get("path") is not None else None
+        path = text_at(named, "path", "instance.") if named.get("path") is not None else None
         if path is None or folder is None or not path.isprintable():
             reject("the certificate names no instance file; give the instance")
         instance = Instance.load(folder / path)
-    if text_at(named, "digest") != instance.digest:
+    if text_at(named, "digest", "instance.") != instance.digest:
         reject("the certificate is for another instance: the digests differ")
     return instance
 
@@ -278,7 +280,7 @@ def _instance(content: dict[str, Any], given: Any, folder: Path | None) -> Insta
 def _regions(proof: dict[str, Any], exact: Exact, upper: float, state: _State) -> None:
     """An attested bound: intervals of η that cover [0, ‖P w_f‖], each with a solver's word."""
     regions = proof.get("regions")
-    if text_at(proof, "kind") != "solver" or not isinstance(regions, list):
+    if text_at(proof, "kind", "proof.") != "solver" or not isinstance(regions, list):
         reject("an attested bound needs the regions that a solver vouches for")
     top = root(exact.seen_square)[1]
     reached, most = Fraction(0), 0.0
@@ -289,7 +291,7 @@ def _regions(proof: dict[str, Any], exact: Exact, upper: float, state: _State) -
         if Fraction(low) > reached:
             reject(f"no region covers η = {float(reached):.9g}")
         reached = max(reached, Fraction(high))
-        most = max(most, number_at(region, "at_most"))
+        most = max(most, number_at(region, "at_most", "region."))
     if reached < top:
         reject(f"no region covers η from {float(reached):.9g} on")
     if most > upper:
@@ -298,5 +300,5 @@ def _regions(proof: dict[str, Any], exact: Exact, upper: float, state: _State) -
     state.said.append(f"{len(regions)} intervals of η cover 0 to ‖P w_f‖")
     state.said.append(
         f"NOT verified: that no rule in them gains more. That is the word of"
-        f" {text_at(proof, 'solver')}"
+        f" {text_at(proof, 'solver', 'proof.')}"
     )

@@ -46,7 +46,7 @@ class Agents:
         k, n = exact.rank, instance.width
         frame = numbers(proof.get("frame"), (k, n), "proof.frame")
         centre = numbers(proof.get("centre"), (n,), "proof.centre")
-        self.unit = number_at(proof, "unit")
+        self.unit = number_at(proof, "unit", "proof.")
         if not (self.unit > 0 and math.frexp(self.unit)[0] == 0.5 and 1e-250 < self.unit < 1e250):
             reject("proof.unit is no power of two")
         error = exact.frame_error(frame)

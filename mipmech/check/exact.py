@@ -145,7 +145,7 @@ def witness_value(
 ) -> Fraction:
     """The lower bound: what the witness has, exactly as claimed."""
     claimed = object_at(content, "lower")
-    text = text_at(claimed, "exact")
+    text = text_at(claimed, "exact", "lower.")
     if len(text) > 1_000_000:
         reject("lower.exact is too long to be a gain")
     numerator, slash, denominator = text.partition("/")
@@ -156,7 +156,7 @@ def witness_value(
     if not digits or (slash and int(denominator) <= 0):
         reject("lower.exact is no fraction")
     lower = Fraction(int(numerator), int(denominator) if slash else 1)
-    if Fraction(number_at(claimed, "value")) > lower:
+    if Fraction(number_at(claimed, "value", "lower.")) > lower:
         reject("lower.value is above the exact lower bound")
     if content.get("witness") is None:
         if lower != 0:
@@ -166,7 +166,7 @@ def witness_value(
     w = exact.rule(witness)
     if not any(w):
         reject("the witness has no direction: its weights are all 0")
-    density, gain = exact.outcome(w, Fraction(number_at(witness, "threshold")))
+    density, gain = exact.outcome(w, Fraction(number_at(witness, "threshold", "witness.")))
     found = gain if eta is None else density
     if found != lower:
         reject(f"the witness has {float(found)!r}, not the lower bound that is claimed")

@@ -16,7 +16,7 @@ Numbers = NDArray[np.int64]
 
 # A deeper tree, or a larger one, is no proof but an attack.
 DEEPEST = 4000
-MOST_NODES = 1 << 28
+MOST_NODES = 1 << 25
 # Centres and half-widths are multiples of this, so that they are exact.
 NARROWEST = 2.0**-50
 
@@ -30,7 +30,7 @@ class Tree:
     """
 
     def __init__(self, proof: dict[str, Any], dimension: int) -> None:
-        text = text_at(proof, "tree")
+        text = text_at(proof, "tree", "proof.")
         try:
             data = base64.b85decode(text)
             decoder = lzma.LZMADecompressor(memlimit=1 << 28)

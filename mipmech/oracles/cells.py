@@ -122,13 +122,17 @@ class Cells:
         if self.most_nodes < 0:
             raise InputError(f"is {self.most_nodes}; give 0 or more", field="most_nodes")
 
+    def limit(self, budget: Budget) -> int:
+        """How many nodes it may look at."""
+        return self.most_nodes if budget.nodes is None else min(self.most_nodes, budget.nodes)
+
     def __call__(self, geometry: Geometry, eta: float, budget: Budget) -> Answer:
         """The densest mechanism with u·p = η, and a bound."""
         timer = budget.start()
         if infeasible(geometry, eta):
             return answer_infeasible(self, eta, timer)
         with timer.listening():
-            search, best, stop = density_search(geometry, eta, timer, self.most_nodes)
+            search, best, stop = density_search(geometry, eta, timer, self.limit(budget))
         mass = masses(geometry.instance.weights[geometry.weight > 0])
         return grade(
             self,
@@ -214,7 +218,7 @@ class CellsSoft(Cells):
         factor = 1 / (1 - max(self.gap, LEAST_GAP))
         search = CellSearch(problem, offer, timer, factor=factor, tell=tell)
         with timer.listening():
-            stop = _run(search, timer, self.most_nodes)
+            stop = _run(search, timer, self.limit(budget))
         if best.recount is None:
             offer(_any_direction(problem.dimension), 0.0)
         return grade(
@@ -314,11 +318,11 @@ class GainSearch:
         self.best(found, lambda a, b: a.gain > b.gain)
         return max(0.0, round_down(found.gain / Fraction(geometry.unit)))
 
-    def run(self) -> Stop:
-        """Search until the gap is reached, or the time is over."""
+    def run(self, most: float = math.inf) -> Stop:
+        """Search until the gap is reached, the time is over, or so many nodes were looked at."""
         p = self.geometry.p
         self.search.look((p / np.linalg.norm(p))[None, :])
-        return self.search.run(self.timer.budget.threads)
+        return self.search.run(self.timer.budget.threads, most)
 
     @property
     def lower(self) -> Fraction:
