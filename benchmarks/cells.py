@@ -119,23 +119,39 @@ def density(settings: Settings) -> None:
     table("Density at η = 0.6‖p‖, one thread", head, rows)
 
 
+def copies(times: int) -> Instance:
+    """A sample of 1,000, every agent so many times, a little apart: the same landscape."""
+    base = make_instance("gaussian-mixture", 1000, 3, 1)
+    agents = np.repeat(base.agents, times, axis=0)
+    apart = 1e-3 * np.random.default_rng(0).standard_normal(agents.shape)
+    return Instance.from_arrays(
+        agents + apart * (times > 1), base.quality, visible=[0, 1, 2], cost=float(base.cost[0])
+    )
+
+
 def growth(settings: Settings) -> None:
-    """Time against the number of agents."""
-    rows, sizes, times = [], [], []
-    for m in settings.some([1000, 3000, 10_000, 30_000, 100_000], 3):
-        geometry = reduce(make_instance("gaussian-mixture", m, 3, 1))
-        start = perf_counter()
-        found = searched(geometry, 1e-3, 2)
-        seconds = perf_counter() - start
-        say(f"growth: {m}: {seconds:.2f} s")
-        sizes.append(m)
-        times.append(seconds)
-        rows.append([f"{m:,}", f"{seconds:.2f} s", f"{found.work['nodes']:,}",
-                     f"{seconds / m * 1e6:.0f} µs"])  # fmt: skip
-    table("Growth: gaussian-mixture, k = 3, gap 1e-3, two threads",
-          ["agents", "time", "nodes", "per agent"], rows)  # fmt: skip
-    power = np.polyfit(np.log(sizes), np.log(times), 1)[0]
-    print(f"\nTime grows like m^{power:.2f} (least squares on the logarithms).")
+    """Time against the number of agents: larger samples, and copies of one sample."""
+    rows, sizes = [], settings.some([1000, 3000, 10_000, 30_000, 100_000], 3)
+    times: dict[str, list[float]] = {"larger samples": [], "copies of one": []}
+    for m in sizes:
+        row = [f"{m:,}"]
+        samples = make_instance("gaussian-mixture", m, 3, 1), copies(m // 1000)
+        for what, sample in zip(times, samples, strict=True):
+            geometry = reduce(sample)
+            start = perf_counter()
+            found = searched(geometry, 1e-3, 2)
+            seconds = perf_counter() - start
+            say(f"growth: {what}, {m}: {seconds:.2f} s")
+            times[what].append(seconds)
+            row += [f"{seconds:.2f} s", f"{found.work['nodes']:,}", f"{seconds / m * 1e6:.0f} µs"]
+        rows.append(row)
+    head = ["agents"]
+    for what in times:
+        head += [f"{what}: time", "nodes", "per agent"]
+    table("Growth: gaussian-mixture, k = 3, gap 1e-3, two threads", head, rows)
+    for what, seconds in times.items():
+        power = np.polyfit(np.log(sizes), np.log(seconds), 1)[0]
+        print(f"\n{what}: time grows like m^{power:.2f} (least squares on the logarithms).")
 
 
 def gain_model(geometry: Geometry) -> Any:

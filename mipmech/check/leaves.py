@@ -34,9 +34,9 @@ SLOWEST = 1024.0
 # Products that underflow lose less than this.
 VANISHED = 1e-290
 # Numbers in one array: a few such arrays stay in the cache.
-LOT = 1 << 15
+LOT = 1 << 16
 # Leaves that are tilted together, and the numbers that may be waiting for that.
-TOGETHER, WAITING = 4096, 1 << 20
+TOGETHER, WAITING = 2048, 1 << 20
 
 
 def highest_bound(agents: Agents, tree: Tree, enough: float, watch: Callable[[str], None]) -> float:
@@ -310,7 +310,16 @@ class _Leaves:
     def _tilt(self) -> None:
         """The leaves that need it, together."""
         if self.waiting:
-            self._note(_tilted(self, _joined(self.waiting)))
+            given = _joined(self.waiting)
+            # Any slopes will do; the second round is for those that need it.
+            for rounds in range(1, SWEEPS + 1):
+                bounds = _tilted(self, given, rounds)
+                left = np.flatnonzero(~(bounds <= self.enough))
+                if rounds == SWEEPS or not len(left):
+                    self._note(bounds)
+                    break
+                self._note(np.delete(bounds, left))
+                given.keep(left)
         self.waiting, self.held = [], 0
 
 
@@ -409,10 +418,11 @@ def _joined(parts: list[_Tilting]) -> _Tilting:
     return result
 
 
-def _tilted(leaves: _Leaves, given: _Tilting) -> Floats:
+def _tilted(leaves: _Leaves, given: _Tilting, rounds: int) -> Floats:
     """The bound with tilted lines, for each leaf.
 
-    Leaves are sorted by how many lines they have, so that all with an i-th line come first.
+    The leaves are put in order of how many lines they have, so that all with an i-th line come
+    first.
     """
     agents = leaves.agents
     n = len(given.rate)
@@ -447,7 +457,7 @@ def _tilted(leaves: _Leaves, given: _Tilting) -> Floats:
     scale = np.maximum(value, 0.0) / np.maximum(rate, float(np.sqrt(p @ p)) / SLOWEST)
     pull = scale[:, None] * p - total[:, 2:]
     residual = np.column_stack([total[:, 0], pull - (unit * pull).sum(axis=1)[:, None] * unit])
-    for _ in range(SWEEPS):
+    for _ in range(rounds):
         for i in range(int(counts.max(initial=0))):
             rows = slice(0, int(np.searchsorted(-counts, -i)))  # leaves with more than i lines
             here = starts[rows] + i

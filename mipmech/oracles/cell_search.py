@@ -193,7 +193,8 @@ class CellSearch:
             np.ascontiguousarray(problem.y[:, chosen]), problem.shift[chosen],
             problem.reach[chosen], problem.weight[chosen],
         )  # fmt: skip
-        tries = int(min(max(FIRST_LOOK / len(chosen), DIRECTIONS[0]), DIRECTIONS[1] * max(d, 1)))
+        most = DIRECTIONS[1] * d if d > 2 else DIRECTIONS[0]  # a circle is searched in no time
+        tries = int(min(max(FIRST_LOOK / len(chosen), DIRECTIONS[0]), most))
         v = random.standard_normal((1 if d == 0 else max(2, tries // 4), d))
         if problem.kind == kernel.GAIN:
             v *= np.where(v @ problem.p < 0, -1.0, 1.0)[:, None]
