@@ -117,6 +117,11 @@ def tree(change):
     return put("proof.tree", lambda text: packed(change(unpacked(text))))
 
 
+def just_above_the_witness(content):
+    """The next float above the exact lower bound."""
+    put("upper", math.nextafter(content["lower"]["value"], math.inf))(content)
+
+
 def claim_nothing(upper):
     """No witness, lower bound 0, and this upper bound."""
     lower = put("lower", {"value": 0.0, "exact": "0"})
@@ -284,7 +289,7 @@ TAMPERINGS = {
         (both(put("witness.weights", scaled(2)), put("witness.threshold", lambda b: 2 * b)), None),
     "words for people": (put("scope", "everything, everywhere"), None),
     "word of a solver": (attested, None),
-    "upper just above the witness": (put("upper", 1.0133249212754405), "a leaf allows|gap"),
+    "upper just above the witness": (just_above_the_witness, "a leaf allows|gap"),
     "upper just below the optimum, no witness": (claim_nothing(1.0133249), "a leaf allows"),
     "upper far below, no witness": (claim_nothing(1e-3), "a leaf allows"),
     "upper 0, no witness": (claim_nothing(0.0), "a leaf allows|gap"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import pty
@@ -10,7 +9,6 @@ import re
 import signal
 import subprocess
 import sys
-import threading
 import time
 from fractions import Fraction
 
@@ -19,6 +17,7 @@ import pytest
 from mipmech import make_instance
 from mipmech.cli import main
 from tests.conftest import ROOT
+from tests.terminal import read_on
 
 EXAMPLE = str(ROOT / "instances" / "paper" / "example1.json")
 BALL = str(ROOT / "instances" / "small" / "uniform-ball-m50-k3-s3.json")
@@ -195,12 +194,6 @@ def test_bad_arguments(capsys, arguments, named):
     assert "Traceback" not in err
 
 
-def _read_all(leader: int) -> None:
-    with contextlib.suppress(OSError):
-        while os.read(leader, 4096):
-            pass
-
-
 @pytest.mark.slow
 def test_interrupting_keeps_the_result(tmp_path):
     """On a terminal: a live line, then Ctrl-C, then a certificate that holds."""
@@ -218,8 +211,7 @@ def test_interrupting_keeps_the_result(tmp_path):
     assert b"lower" in line
     assert b"gap" in line
     program.send_signal(signal.SIGINT)
-    drain = threading.Thread(target=_read_all, args=(leader,), daemon=True)
-    drain.start()  # a terminal that nobody reads would stop the program
+    read_on(leader)
     out, _ = program.communicate(timeout=120)
     assert program.returncode == 1
     assert b"interrupted" in out

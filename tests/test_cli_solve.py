@@ -16,6 +16,7 @@ import pytest
 from mipmech import Instance, Mechanism, make_instance, recount
 from mipmech.cli import main
 from tests.conftest import ROOT
+from tests.terminal import read_on
 
 
 @pytest.fixture
@@ -229,8 +230,8 @@ def test_ctrl_c_keeps_what_was_found(hard, command):
     while b"at least 0." not in seen and time.monotonic() < deadline:
         seen += os.read(terminal, 4096)
     process.send_signal(signal.SIGINT)
+    read_on(terminal)
     out, _ = process.communicate(timeout=60)
-    os.close(terminal)
     text = out.decode()
     assert b"at least" in seen
     assert process.returncode == 1, text
