@@ -219,6 +219,8 @@ def valid(shown, path):
 )
 def test_ctrl_c_keeps_what_was_found(hard, command):
     """On a terminal: the live line shows bounds, then Ctrl-C, then a valid result and status 1."""
+    if "secant" in command:  # HiGHS hears nothing while it is at the root: one that is soon left
+        make_instance("uniform-ball", 40, 6, seed=1).save(hard)
     terminal, end = pty.openpty()
     process = subprocess.Popen(
         [sys.executable, "-m", "mipmech.cli", command[0], str(hard), *command[1:]],
