@@ -112,6 +112,8 @@ class Timer:
                 timer.interrupted = True
 
         outermost = not _LISTENING
+        if any(timer.interrupted for timer in _LISTENING):
+            self.interrupted = True  # it came just before this clock began to listen
         _LISTENING.append(self)
         if outermost:  # clocks inside one another all hear the same signal
             signal.signal(signal.SIGINT, hear)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import signal
 from fractions import Fraction
 
 import numpy as np
@@ -244,6 +245,22 @@ def test_names_and_options():
 def test_budgets_are_checked(bad):
     with pytest.raises(InputError):
         Budget(**bad)
+
+
+def test_a_clock_inside_an_interrupted_one_is_interrupted():
+    """Ctrl-C may come between the start of a clock and its listening."""
+    outer, inner = Budget().start(), Budget().start()
+    with outer.listening():
+        signal.raise_signal(signal.SIGINT)
+        assert outer.left == 0
+        assert inner.left > 0
+        with inner.listening():
+            assert inner.left == 0
+    with Budget().start().listening():
+        pass
+    fresh = Budget().start()
+    with fresh.listening():
+        assert fresh.left > 0
 
 
 def test_timers_count_down():

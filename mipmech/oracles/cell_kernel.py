@@ -8,6 +8,9 @@ node costs in proportion to the agents that neither is true of.
 
 Arrays of agents are stored coordinate by coordinate, (d, m): neighbours in memory are looked at
 together.
+
+All of it is in one file on purpose: numba keeps compiled functions as long as *their* file is
+unchanged, whatever happens to files of functions that they call.
 """
 
 from __future__ import annotations
