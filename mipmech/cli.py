@@ -125,48 +125,36 @@ def _saying(what: str, quiet: bool) -> Iterator[Callable[[str], None] | None]:
         return
     from rich.console import Console  # noqa: PLC0415  (slow to import)
 
-    with Console(stderr=True).status(what) as line:
+    with Console(stderr=True).status(f"{what} …") as line:
         yield lambda text: line.update(f"{what}: {text}")
 
 
 @contextmanager
 def _live(what: str, quiet: bool) -> Iterator[Callable[[Event], None] | None]:
     """A line on stderr that follows the events of a search, if somebody is looking."""
-    if quiet or not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console  # noqa: PLC0415  (slow to import)
 
-    with Console(stderr=True).status(f"{what} …") as line:
+    def told(event: Event) -> str:
+        upper = "?" if event.upper is None else f"{event.upper:.4g}"
+        work = event.note or (f"{event.work:,} cones or nodes" if event.work else "starting")
+        return f"at least {event.lower:.4g}, at most {upper}; {work}"
 
-        def watch(event: Event) -> None:
-            upper = "?" if event.upper is None else f"{event.upper:.4g}"
-            work = event.note or (f"{event.work:,} cones or nodes" if event.work else "starting")
-            line.update(f"{what}: at least {event.lower:.4g}, at most {upper}; {work}")
-
-        yield watch
+    with _saying(what, quiet) as say:
+        yield None if say is None else lambda event: say(told(event))
 
 
 @contextmanager
 def _closing_in(what: str, quiet: bool) -> Iterator[Callable[[Event], None] | None]:
-    """A line on stderr with the bounds, the gap and the speed of a search, if somebody looks."""
-    if quiet or not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console  # noqa: PLC0415  (slow to import)
+    """The same, with the gap and the speed."""
 
-    with Console(stderr=True).status(f"{what} …") as line:
+    def told(event: Event) -> str:
+        upper = event.upper or 0.0
+        gap = (upper - event.lower) / upper if upper else 0.0
+        rate = event.work / event.seconds if event.seconds > 0 else 0.0
+        work = event.note or f"{event.work:,} cells, {rate:,.0f} a second"
+        return f"lower {event.lower:.6g}, upper {upper:.6g}, gap {gap:.2g}; {work}"
 
-        def watch(event: Event) -> None:
-            upper = event.upper or 0.0
-            gap = (upper - event.lower) / upper if upper else 0.0
-            rate = event.work / event.seconds if event.seconds > 0 else 0.0
-            work = event.note or f"{event.work:,} cells, {rate:,.0f} a second"
-            line.update(
-                f"{what}: lower {event.lower:.6g}, upper {upper:.6g}, gap {gap:.2g}; {work}"
-            )
-
-        yield watch
+    with _saying(what, quiet) as say:
+        yield None if say is None else lambda event: say(told(event))
 
 
 def _print_json(value: dict[str, Any]) -> None:
