@@ -150,8 +150,8 @@ def _closing_in(what: str, quiet: bool) -> Iterator[Callable[[Event], None] | No
         upper = event.upper or 0.0
         gap = (upper - event.lower) / upper if upper else 0.0
         rate = event.work / event.seconds if event.seconds > 0 else 0.0
-        work = event.note or f"{event.work:,} cells, {rate:,.0f} a second"
-        return f"lower {event.lower:.6g}, upper {upper:.6g}, gap {gap:.2g}; {work}"
+        work = event.note or f"{rate:,.0f} cells/s"  # all of it fits a line of 80 columns
+        return f"lower {event.lower:.5g}, upper {upper:.5g}, gap {gap:.2g}, {work}"
 
     with _saying(what, quiet) as say:
         yield None if say is None else lambda event: say(told(event))
