@@ -421,6 +421,17 @@ def solve(
     return work
 
 
+def _can_be_written(file: Path | None, field: str) -> None:
+    """Refuse a file in no folder before the work is done, not after it."""
+    if file is None:
+        return
+    if not os.access(file.parent, os.W_OK):
+        said = f"cannot be written: there is no folder {file.parent}, or it is not writable"
+        raise InputError(said, file=file, field=field)
+    if field == "plot" and not file.suffix:
+        raise InputError("has no ending; give one such as .png", file=file, field=field)
+
+
 def _cores() -> int:
     """The cores that this process may use."""
     count = getattr(os, "sched_getaffinity", None)
@@ -458,6 +469,8 @@ def certify(
         timer = _timer(seconds)
         names = [] if against is None else [name.strip() for name in against.split(",")]
         check_names(names)
+        for file, field in ((out, "out"), (plot, "plot")):
+            _can_be_written(file, field)
         with _progress(f"reading {instance}", quiet or as_json):
             sample = Instance.load(instance)
         used = _cores() if threads is None else threads
