@@ -58,7 +58,7 @@ class Certificate:
     recount : the exact outcome of the mechanism found, the witness; None if no rule gains
     lower, upper : the greatest gain (density) lies between them
     wanted : the relative gap that was asked for
-    content : the certificate file's object, except where the instance file lies
+    proof : what the upper bound rests on, as it stands in the file
     events : the bounds over time
     """
 
@@ -210,7 +210,7 @@ FASTEST: Literal["cells", "milp"] = "cells"
 
 
 class _Recorder:
-    """Keeps the events of a run, a hundred at most, and passes all of them on."""
+    """Keeps the events of a run, a thousand at most, and passes all of them on."""
 
     def __init__(self, budget: Budget) -> None:
         self.events: list[Event] = []

@@ -482,7 +482,6 @@ def certify(
             found.save(out)
         with _progress(f"comparing with {against}", quiet or as_json or not names):
             others = rivals(found, names, Budget(timer.left, used))
-        no_picture = None
         if plot is not None:
             from mipmech.plot_certificate import save_certificate_picture  # noqa: PLC0415
 
@@ -495,7 +494,7 @@ def certify(
         else:
             from mipmech.tell import tell_certificate  # noqa: PLC0415  (rich is slow to import)
 
-            tell_certificate(found, others, out, plot, no_picture)
+            tell_certificate(found, others, out, plot)
         return 0 if found.status == "optimal" else 1
 
     return work

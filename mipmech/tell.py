@@ -348,7 +348,6 @@ def tell_certificate(
     others: list[Rival],
     out: Path | None = None,
     plot: Path | None = None,
-    no_picture: str | None = None,
 ) -> None:
     """Print what was certified on stdout."""
     with _in_one_piece() as console:
@@ -376,7 +375,7 @@ def tell_certificate(
         if others:
             _tell_rivals(console, others)
         _tell_file(console, out)
-        _tell_picture(console, "the bounds and the rule", plot, no_picture)
+        _tell_picture(console, "the bounds and the rule", plot, None)
 
 
 _LEVELS = {

@@ -291,7 +291,6 @@ class GainSearch:
 
     gap : the relative gap at which it is content
     keep : remember the tree, for a certificate
-    etas : only these values of η matter; None if all do
     """
 
     def __init__(
