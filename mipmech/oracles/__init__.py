@@ -224,6 +224,12 @@ REGISTRY: dict[str, str] = {
     "sweep": "mipmech.oracles.sweep:Sweep",
     "milp": "mipmech.oracles.milp:Milp",
     "milp-soft": "mipmech.oracles.milp:MilpSoft",
+    "random": "mipmech.oracles.uniform:Random",
+    "pca": "mipmech.oracles.pca:Pca",
+    "ransac": "mipmech.oracles.ransac:Ransac",
+    "ascent": "mipmech.oracles.ascent:Ascent",
+    "anneal": "mipmech.oracles.anneal:Anneal",
+    "rounding": "mipmech.oracles.rounding:Rounding",
 }
 
 

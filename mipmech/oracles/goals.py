@@ -121,11 +121,11 @@ class Density:
         ends = where.high + self.reach * UP
         return stab(where.low, ends, self.mass.whole, math.floor(floor))
 
-    def estimates(self, v: Floats) -> Floats:
-        """Interval stabbing at single directions."""
+    def estimates(self, v: Floats, floor: float = 0.0) -> Floats:
+        """Interval stabbing at single directions; what is not above the floor counts as that."""
 
         def estimate(scores: Floats) -> Floats:
-            return stab(scores, scores + self.reach, self.mass.whole)
+            return stab(scores, scores + self.reach, self.mass.whole, math.floor(floor))
 
         return _in_lots(self.part, v, estimate)
 

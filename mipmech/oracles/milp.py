@@ -295,7 +295,7 @@ class _Prover:
         data = Data.of(part, goal)
         units, bound, cutoff = _cutoff(search, data)
         limits = _limits(search, cones)
-        solved = self._solve(search, data, _hull(part, cones), limits, cutoff / units)
+        solved = self._solve(search, data, hull_of(part, cones), limits, cutoff / units)
         search.solved(solved.nodes)
         if solved.stop is Stop.INTERRUPTED:
             search.timer.interrupted = True
@@ -319,7 +319,7 @@ class _Prover:
         from formulations.unit_norm import set_cone  # noqa: PLC0415
 
         part, goal = search.part, search.goal
-        box = _box(part)
+        box = box_of(part)
         programs = _PROGRAMS.kept.setdefault(part.geometry, {})
         # Clique rows are those of one η; without them, one model serves every η.
         rows = self.oracle.cliques and len(data.z) <= MOST_IN_GRAPH
@@ -345,7 +345,7 @@ class _Prover:
         return program.solve(rest)
 
 
-def _box(part: Slice) -> tuple[Floats, Floats]:
+def box_of(part: Slice) -> tuple[Floats, Floats]:
     """Bounds of the coordinates of u over the slice."""
     from formulations.margin import support  # noqa: PLC0415
 
@@ -382,7 +382,7 @@ def _limits(search: Search, cones: Cones) -> dict[str, Any]:
     return {"lowest": lowest, "highest": highest, "window": (low, high)}
 
 
-def _hull(part: Slice, cones: Cones) -> Any:
+def hull_of(part: Slice, cones: Cones) -> Any:
     """The common hull of cones of one facet, as a polytope in the coordinates of the model.
 
     With x_f = s = ±1 on the facet, the box low_j ≤ x_j ≤ high_j is the cone
@@ -460,7 +460,7 @@ def _whole_sphere(oracle: Milp, search: Search, budget: Budget) -> Stop:
     """Solve, recover, refine where the maximiser is loose, and again."""
     part, goal = search.part, search.goal
     data = Data.of(part, goal)
-    box = _box(part)
+    box = box_of(part)
     norm = _norm(oracle)
     search.start()
     search.look(ROUNDS[1], thorough=True)

@@ -18,12 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mipmech.budget import Event, Stop, Timer
-from mipmech.mechanism import from_reduced
 from mipmech.oracles.cones import Cones, Frontier, Ranges, halves, joined, ranges, sphere
 from mipmech.oracles.goals import NUMBERS, Goal
-from mipmech.oracles.recovery import augment
+from mipmech.oracles.incumbent import Incumbent
 from mipmech.oracles.slices import Slice
-from mipmech.truth import Recount
 
 Floats = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -44,10 +42,6 @@ OFFSPRING = 12
 SHRINK = 0.85
 # If so many cones do not close everything, a second and thorough look pays.
 AT_FIRST = 20_000
-# The best of each island is improved by linear programs, in so many rounds.
-AUGMENTING = 5
-# Directions recounted per round at most: recounts are exact, and slower than estimates.
-GRADED = 3
 # A cone is not cut further once its directions differ by less than this: what is open there is a
 # tie that floats can hardly meet, and is reported as a gap.
 FINEST = 1e-10
@@ -90,20 +84,15 @@ class Plan:
 Prover = Callable[["Search", Cones], tuple[Verdict, float]]
 
 
-class Search:
+class Search(Incumbent):
     """The state of a search: the best mechanism found, and what is still open.
 
-    best : its value, in the goal's units; only recounts change it
     proved : closed groups have no more than this (above ``best`` only by a prover's tolerance);
         before the start, no direction has more
     """
 
     def __init__(self, part: Slice, goal: Goal, timer: Timer, best: float = 0.0) -> None:
-        self.part = part
-        self.goal = goal
-        self.timer = timer
-        self.found: Recount | None = None
-        self.best = best
+        super().__init__(part, goal, timer, best)
         self.proved = goal.most
         self.groups: list[Group] = []
         self.active: Frontier | None = None
@@ -118,28 +107,6 @@ class Search:
         self.batch = max(LEAST_BATCH, min(BATCH, NUMBERS // len(part.reach)))
 
     # ------------------------------------------------------------ the best found
-
-    def offer(self, v: Floats) -> bool:
-        """Recount a direction; whether it is better than all before."""
-        part = self.part
-        geometry = part.geometry
-        recount = self.goal.grade(from_reduced(geometry, part.direction(v), 0.0))
-        value = self.goal.value(recount)
-        if self.found is not None and value <= self.best:
-            return False
-        if part.least == part.most and not recount.eta_within(
-            math.cos(part.angle) * geometry.p_norm, geometry.band * geometry.p_norm
-        ):
-            return False
-        self.found = recount
-        self.best = max(self.best, value)
-        return True
-
-    def offer_best(self, v: Floats, estimates: Floats) -> None:
-        """Recount the most promising of these directions."""
-        for place in np.argsort(-estimates, kind="stable")[:GRADED]:
-            if self.found is None or estimates[place] > self.best:
-                self.offer(v[place])
 
     def look(self, rounds: int, thorough: bool) -> None:
         """Random directions, then small changes to the best of them; always the same ones."""
@@ -168,25 +135,8 @@ class Search:
             v = np.concatenate([v, near], axis=1)
             step *= SHRINK
         if thorough:
-            self._augment(v[:, 0])
-
-    def _augment(self, v: Floats) -> None:
-        """Draw more agents into the margins of the best directions, by linear programs."""
-        for start in v:
-            here, step = start, 0.3
-            for _ in range(AUGMENTING):
-                scores = self.part.scores(here[None, :])[0]
-                b = self.goal.threshold(scores)
-                moved = augment(self.part, here, b, step)
-                if moved is None or self.timer.left == 0:
-                    break
-                now, then = self.goal.estimates(np.vstack([moved, here]))
-                if now > self.best:
-                    self.offer(moved)
-                if now <= then:
-                    step /= 2
-                if now >= then:
-                    here = moved
+            for start in v[:, 0]:
+                self.augment(start)
 
     # ------------------------------------------------------------ bounds
 

@@ -1,0 +1,408 @@
+"""The record of a comparison of oracles, and every figure that is read off it.
+
+A comparison asks oracles the same questions: on each instance the same values of η, for each oracle
+that draws random numbers the same seeds, and the same time for each call. What comes back is graded
+by the recount alone and held against *references*: bounds on the greatest density at each η and on
+the greatest gain of all rules, proved where there was time to.
+
+**Quality** is value / upper bound of the reference: the call has *at least* this share of the
+optimum. Where a reference is closed that is the share itself. A value above the upper bound of its
+reference is a violation: a bug in a bound or in the grader, never tolerated.
+
+The record is one file, `comparison.json`, in a folder with copies of the instances, so that a
+report can be made from the folder alone.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mipmech import files
+from mipmech.errors import InputError
+
+FORMAT = "mipmech/comparison@1"
+FILE = "comparison.json"
+# Reference bounds this near to each other count as one value.
+CLOSED = 2e-3
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What is known of an optimum: it lies in [lower, upper].
+
+    level : "proved", "attested", or "stated" (the instance file says so)
+    """
+
+    lower: float
+    upper: float
+    level: str
+    seconds: float
+
+    @property
+    def gap(self) -> float:
+        """(upper − lower)/upper; 0 if upper is 0."""
+        return 1 - self.lower / self.upper if self.upper > 0 else 0.0
+
+    @property
+    def closed(self) -> bool:
+        """Whether the optimum is known, for the purposes of a comparison."""
+        return self.gap <= CLOSED
+
+    def share(self, value: float) -> float:
+        """At least this share of the optimum is reached by the value; 1 where nothing can be."""
+        return value / self.upper if self.upper > 0 else 1.0
+
+
+@dataclass(frozen=True)
+class Problem:
+    """An instance of the comparison and its references.
+
+    group : its family, or the folder that it came from
+    file : its copy in the comparison's folder
+    gain : the greatest gain of all rules
+    densities : the greatest density at each η of the comparison, in their order
+    best : the best rule known, as `Mechanism.to_dict` gives it
+    """
+
+    name: str
+    digest: str
+    group: str
+    file: str
+    agents: int
+    rank: int
+    gain: Bounds
+    densities: tuple[Bounds, ...]
+    best: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class Call:
+    """One question to an oracle.
+
+    eta_fraction, eta : what was asked
+    value : the density of the mechanism found, recounted (soft density, if ``soft``)
+    at_most : the oracle's own upper bound; None for heuristics
+    gain, gain_two : of the rule with the best threshold, and with the better of the paper's two
+    trace : (seconds, value so far, bound so far) whenever one of them changed
+    """
+
+    eta_fraction: float
+    eta: float
+    value: float
+    soft: bool
+    at_most: float | None
+    status: str
+    stop: str
+    seconds: float
+    gain: float
+    gain_two: float
+    trace: tuple[tuple[float, float, float | None], ...] = ()
+
+
+@dataclass(frozen=True)
+class Run:
+    """An oracle inside Algorithm 1 on one instance, with one seed.
+
+    instance : the digest of its problem
+    oracle, record : its name, and its repr, which holds all options
+    seed : None for oracles that draw nothing
+    gain, gain_two : the best of its calls
+    mechanism : the rule of that gain
+    error : why there are no calls, if there are none
+    """
+
+    instance: str
+    oracle: str
+    record: str
+    seed: int | None
+    calls: tuple[Call, ...]
+    seconds: float
+    mechanism: dict[str, Any] | None = None
+    error: str | None = None
+
+    @property
+    def gain(self) -> float:
+        """The gain that Algorithm 1 ends with, taking the best threshold for every answer."""
+        return max((call.gain for call in self.calls), default=0.0)
+
+    @property
+    def gain_two(self) -> float:
+        """The same with the paper's two thresholds for every answer."""
+        return max((call.gain_two for call in self.calls), default=0.0)
+
+
+@dataclass(frozen=True)
+class Violation:
+    """A value above a bound that was proved: a bug to hunt down."""
+
+    instance: str
+    oracle: str
+    what: str
+    value: float
+    upper: float
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Figures of one kind: no middle without its spread."""
+
+    worst: float
+    low: float
+    median: float
+    high: float
+    best: float
+    count: int
+
+    @classmethod
+    def of(cls, values: Iterable[float]) -> Spread | None:
+        """Least, quartiles and greatest; None without values."""
+        array = np.array(list(values), dtype=np.float64)
+        if not len(array):
+            return None
+        worst, low, median, high, best = map(float, np.quantile(array, [0, 0.25, 0.5, 0.75, 1]))
+        return cls(worst, low, median, high, best, len(array))
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What an oracle came to over a set of problems.
+
+    density, gain, gain_two : quality, over instances × η × seeds, and over instances × seeds
+    seed_spread : greatest minus least quality over seeds for the same question; None for one seed
+    reached : share of the calls with at least 0.99 of the optimum
+    seconds : of a call
+    calls : how many were made
+    failures : runs without an answer
+    """
+
+    oracle: str
+    density: Spread | None
+    gain: Spread | None
+    gain_two: Spread | None
+    seed_spread: Spread | None
+    reached: float
+    seconds: Spread | None
+    calls: int
+    failures: int
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparison:
+    """Everything that was asked and answered.
+
+    settings : η's, seeds, limits, oracles: what was asked for
+    made_by : versions and machine
+    complete : false if it was cut short; what is here is valid all the same
+    """
+
+    problems: tuple[Problem, ...]
+    runs: tuple[Run, ...]
+    settings: dict[str, Any]
+    made_by: dict[str, Any]
+    seconds: float
+    complete: bool
+
+    def __repr__(self) -> str:
+        calls = sum(len(run.calls) for run in self.runs)
+        return (
+            f"Comparison({len(self.oracles)} oracles on {len(self.problems)} instances,"
+            f" {calls} calls; {len(self.violations)} violations)"
+        )
+
+    @cached_property
+    def by_digest(self) -> dict[str, Problem]:
+        """The problems by the digest of their instance."""
+        return {problem.digest: problem for problem in self.problems}
+
+    @property
+    def oracles(self) -> list[str]:
+        """The oracles, in the order in which they were named."""
+        return list(dict.fromkeys(self.settings["oracles"]))
+
+    @property
+    def groups(self) -> list[str]:
+        """The families or folders, in the order of the problems."""
+        return list(dict.fromkeys(problem.group for problem in self.problems))
+
+    def runs_of(self, oracle: str, problems: Sequence[Problem] | None = None) -> list[Run]:
+        """An oracle's runs, on these problems or on all."""
+        chosen = None if problems is None else {problem.digest for problem in problems}
+        return [
+            run
+            for run in self.runs
+            if run.oracle == oracle and (chosen is None or run.instance in chosen)
+        ]
+
+    def qualities(
+        self, oracle: str, problems: Sequence[Problem] | None = None
+    ) -> dict[tuple[str, float], list[float]]:
+        """(instance, η as a fraction) -> quality of the density found, one per seed."""
+        found: dict[tuple[str, float], list[float]] = {}
+        for run, call, bounds in self._density_calls(oracle, problems):
+            found.setdefault((run.instance, call.eta_fraction), []).append(bounds.share(call.value))
+        return found
+
+    def gains(
+        self, oracle: str, problems: Sequence[Problem] | None = None, two: bool = False
+    ) -> dict[str, list[float]]:
+        """Instance -> quality of the gain that Algorithm 1 ends with, one per seed."""
+        found: dict[str, list[float]] = {}
+        for run in self.runs_of(oracle, problems):
+            if run.error is None:
+                bounds = self.by_digest[run.instance].gain
+                value = run.gain_two if two else run.gain
+                found.setdefault(run.instance, []).append(bounds.share(value))
+        return found
+
+    def summary(self, oracle: str, problems: Sequence[Problem] | None = None) -> Summary:
+        """What the oracle came to, on these problems or on all."""
+        runs = self.runs_of(oracle, problems)
+        by_question = self.qualities(oracle, problems)
+        density = [q for qualities in by_question.values() for q in qualities]
+        several = [q for q in by_question.values() if len(q) > 1]
+
+        def flat(two: bool) -> list[float]:
+            return [q for values in self.gains(oracle, problems, two).values() for q in values]
+
+        return Summary(
+            oracle=oracle,
+            density=Spread.of(density),
+            gain=Spread.of(flat(False)),
+            gain_two=Spread.of(flat(True)),
+            seed_spread=Spread.of(max(q) - min(q) for q in several),
+            reached=float(np.mean([q >= 0.99 for q in density])) if density else 0.0,
+            seconds=Spread.of(call.seconds for run in runs for call in run.calls),
+            calls=sum(len(run.calls) for run in runs),
+            failures=sum(run.error is not None for run in runs),
+        )
+
+    def profile(self, oracle: str) -> dict[str, list[float]]:
+        """For a performance profile: how far from the bound each question was left, ascending.
+
+        median, best, worst : over the seeds; one number per question in each list
+        """
+        questions = list(self.qualities(oracle).values())
+        takes: dict[str, Callable[[list[float]], float]]
+        takes = {"median": statistics.median, "best": max, "worst": min}
+        return {
+            name: sorted(1 - take(qualities) for qualities in questions)
+            for name, take in takes.items()
+        }
+
+    def quality_over_time(
+        self, oracle: str, seconds: Sequence[float], problems: Sequence[Problem] | None = None
+    ) -> list[Spread]:
+        """The quality that the calls of an oracle had reached after so many seconds each."""
+        reached: list[list[float]] = [[] for _ in seconds]
+        for _run, call, bounds in self._density_calls(oracle, problems):
+            steps = [(when, value) for when, value, _bound in call.trace]
+            steps.append((call.seconds, call.value))
+            for place, moment in enumerate(seconds):
+                had = max((value for when, value in steps if when <= moment), default=0.0)
+                reached[place].append(bounds.share(had))
+        return [spread for values in reached if (spread := Spread.of(values)) is not None]
+
+    def _density_calls(
+        self, oracle: str, problems: Sequence[Problem] | None = None
+    ) -> Iterator[tuple[Run, Call, Bounds]]:
+        """The calls that were asked for density, with what is known of the answer."""
+        fractions = list(self.settings["eta_fractions"])
+        for run in self.runs_of(oracle, problems):
+            densities = self.by_digest[run.instance].densities
+            for call in run.calls:
+                if not call.soft:
+                    yield run, call, densities[fractions.index(call.eta_fraction)]
+
+    @cached_property
+    def violations(self) -> list[Violation]:
+        """Values above the upper bound of their reference; there must be none."""
+        found = []
+        for oracle in self.oracles:
+            for run, call, bounds in self._density_calls(oracle):
+                if call.value > bounds.upper:
+                    what = f"density at η = {call.eta_fraction:g} ‖P w_f‖"
+                    found.append(Violation(run.instance, oracle, what, call.value, bounds.upper))
+        for run in self.runs:
+            upper = self.by_digest[run.instance].gain.upper
+            for value in (run.gain, run.gain_two):
+                if value > upper:
+                    found.append(Violation(run.instance, run.oracle, "gain", value, upper))
+        return found
+
+    def to_dict(self) -> dict[str, Any]:
+        """The object of the file, and the one printed under ``--json``."""
+        return {
+            "format": FORMAT,
+            "made_by": self.made_by,
+            "settings": self.settings,
+            "seconds": self.seconds,
+            "complete": self.complete,
+            "problems": [asdict(problem) for problem in self.problems],
+            "runs": [asdict(run) for run in self.runs],
+            "violations": [asdict(violation) for violation in self.violations],
+        }
+
+    def save(self, folder: str | Path) -> None:
+        """Write `comparison.json`; an existing one is replaced whole or not at all."""
+        file = Path(folder) / FILE
+        text = json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False)
+        try:
+            files.write(file, text.encode())
+        except OSError as error:
+            raise InputError(f"cannot be written: {files.reason(error)}", file=file) from None
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Comparison:
+        """Read what `save` wrote."""
+        file = Path(folder) / FILE
+        try:
+            content = json.loads(files.read_text(file))
+        except OSError as error:
+            raise InputError(
+                f"cannot be read: {files.reason(error)}; give the --out folder of a comparison",
+                file=file,
+            ) from None
+        except ValueError as error:
+            raise InputError(f"is not JSON: {error}", file=file) from None
+        if not isinstance(content, dict) or content.get("format") != FORMAT:
+            raise InputError(f"is not a comparison: its format is not {FORMAT!r}", file=file)
+        try:
+            return cls._from_dict(content)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            said = f"is not a whole comparison: {type(error).__name__} {error}"
+            raise InputError(said, file=file) from None
+
+    @classmethod
+    def _from_dict(cls, content: dict[str, Any]) -> Comparison:
+        problems = []
+        for entry in content["problems"]:
+            densities = tuple(_bounds(part) for part in entry["densities"])
+            problem = Problem(**{**entry, "gain": _bounds(entry["gain"]), "densities": densities})
+            problems.append(problem)
+        runs = []
+        for entry in content["runs"]:
+            calls = (Call(**call) for call in entry["calls"])
+            calls = (replace(c, trace=tuple((s, v, b) for s, v, b in c.trace)) for c in calls)
+            runs.append(Run(**{**entry, "calls": tuple(calls)}))
+        found = cls(
+            tuple(problems), tuple(runs), dict(content["settings"]), dict(content["made_by"]),
+            float(content["seconds"]), bool(content["complete"]),
+        )  # fmt: skip
+        assert found.violations is not None  # every run has a problem and every call a reference
+        return found
+
+
+def _bounds(entry: dict[str, Any]) -> Bounds:
+    bounds = Bounds(**entry)
+    if not (math.isfinite(bounds.lower) and math.isfinite(bounds.upper)):
+        raise ValueError("a bound is not finite")
+    return bounds
