@@ -1,12 +1,14 @@
-"""Make every shipped instance file again: `make instances`.
+"""Make every shipped instance file again: `make instances`; the large ones: `--large`.
 
 The real samples come from the raw CSV files in `real/raw`; the others from named families and by
-hand. A test compares what this script makes with what is shipped.
+hand. A test compares what this script makes with what is shipped. What is known of their best gain
+stands in `known.json`, which `certify.py` writes.
 """
 
 from __future__ import annotations
 
 import csv
+import json
 import math
 import sys
 from dataclasses import replace
@@ -23,23 +25,60 @@ from mipmech.exact import round_down, round_up  # noqa: E402
 from tests import referee  # noqa: E402
 
 HERE = ROOT / "instances"
+KNOWN = HERE / "known.json"
 
 # family, agents, rank, seed
 SMALL = [
     ("gaussian-mixture", 60, 2, 1),
     ("gaussian-mixture", 40, 4, 2),
+    ("gaussian-mixture", 12, 3, 15),
+    ("gaussian-mixture", 25, 7, 16),
     ("uniform-ball", 50, 3, 3),
     ("uniform-ball", 30, 6, 4),
+    ("uniform-ball", 16, 8, 17),
     ("heavy-tails", 50, 2, 5),
     ("heavy-tails", 30, 5, 6),
+    ("heavy-tails", 18, 8, 18),
     ("clustered-lines", 60, 3, 7),
     ("clustered-lines", 40, 5, 8),
+    ("clustered-lines", 50, 4, 19),
     ("ties", 40, 2, 9),
     ("ties", 30, 4, 10),
+    ("ties", 24, 6, 20),
     ("adversarial", 60, 2, 11),
     ("adversarial", 40, 6, 12),
+    ("adversarial", 50, 4, 21),
     ("costs", 50, 3, 13),
     ("costs", 25, 8, 14),
+    ("costs", 30, 5, 22),
+    ("needle", 60, 2, 23),
+    ("needle", 60, 3, 24),
+]
+MEDIUM = [
+    ("gaussian-mixture", 500, 3, 31),
+    ("gaussian-mixture", 300, 5, 32),
+    ("uniform-ball", 200, 4, 33),
+    ("uniform-ball", 100, 6, 34),
+    ("heavy-tails", 500, 3, 35),
+    ("clustered-lines", 300, 4, 36),
+    ("clustered-lines", 120, 5, 37),
+    ("ties", 200, 5, 38),
+    ("adversarial", 400, 4, 39),
+    ("costs", 250, 4, 40),
+    ("needle", 1000, 4, 41),
+    ("needle", 800, 4, 42),
+    ("needle", 500, 3, 43),
+]
+# Not stored: made again from the seed (`make instances-large`), or asked for by name.
+LARGE = [
+    ("gaussian-mixture", 5000, 3, 51),
+    ("uniform-ball", 5000, 2, 52),
+    ("uniform-ball", 1500, 4, 53),
+    ("heavy-tails", 5000, 3, 54),
+    ("clustered-lines", 3000, 3, 55),
+    ("ties", 3000, 3, 56),
+    ("adversarial", 5000, 3, 57),
+    ("costs", 3000, 3, 58),
 ]
 
 BY_REFEREE = "brute force over all critical angles and stationary points (tests/referee.py)"
@@ -218,20 +257,37 @@ def paper() -> dict[str, Instance]:
     }
 
 
+def with_known(instance: Instance) -> Instance:
+    """The instance with what `certify.py` has proved about it."""
+    entry = json.loads(KNOWN.read_text()).get(instance.digest) if KNOWN.exists() else None
+    if entry is None or instance.known is not None:
+        return instance
+    return replace(instance, known=Known(*entry["gain"], entry["how"]))
+
+
+def seeded(folder: Path, members: list[tuple[str, int, int, int]]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for family, agents, rank, seed in members:
+        instance = with_known(make_instance(family, agents, rank, seed))
+        instance.save(folder / f"{instance.name}.json")
+
+
 def build(folder: Path) -> None:
-    for name in ("tiny", "small", "paper", "real"):
+    for name in ("tiny", "paper", "real"):
         (folder / name).mkdir(parents=True, exist_ok=True)
     for name, instance in tiny().items():
         instance.save(folder / "tiny" / f"{name}.json")
     for name, instance in paper().items():
-        instance.save(folder / "paper" / f"{name}.json")
-    for family, agents, rank, seed in SMALL:
-        instance = make_instance(family, agents, rank, seed)
-        instance.save(folder / "small" / f"{instance.name}.json")
+        with_known(instance).save(folder / "paper" / f"{name}.json")
+    seeded(folder / "small", SMALL)
+    seeded(folder / "medium", MEDIUM)
     for name, (table, instance) in real().items():
-        instance.save(folder / "real" / f"{name}.json", "csv", table=f"{table}.csv")
+        with_known(instance).save(folder / "real" / f"{name}.json", "csv", table=f"{table}.csv")
 
 
 if __name__ == "__main__":
-    build(HERE)
+    if sys.argv[1:] == ["--large"]:
+        seeded(HERE / "large", LARGE)
+    else:
+        build(HERE)
     print("instances: made again; `git status` shows what changed")

@@ -28,6 +28,7 @@ import numpy as np
 
 from mipmech import files
 from mipmech.errors import InputError
+from mipmech.tolerances import ROUNDING
 
 FORMAT = "mipmech/comparison@1"
 FILE = "comparison.json"
@@ -58,8 +59,11 @@ class Bounds:
         return self.gap <= CLOSED
 
     def share(self, value: float) -> float:
-        """At least this share of the optimum is reached by the value; 1 where nothing can be."""
-        return value / self.upper if self.upper > 0 else 1.0
+        """At least this share of the optimum is reached by the value; 1 where nothing can be.
+
+        Values are rounded down and bounds up, so what is equal differs in the last digit.
+        """
+        return value / self.upper if value < self.upper * (1 - ROUNDING) else 1.0
 
 
 @dataclass(frozen=True)
@@ -106,6 +110,11 @@ class Call:
     gain: float
     gain_two: float
     trace: tuple[tuple[float, float, float | None], ...] = ()
+
+    @property
+    def chosen(self) -> bool:
+        """Whether there was anything to choose: at ±‖P w_f‖ there is one direction, or none."""
+        return abs(self.eta_fraction) < 1 and self.status != "infeasible"
 
 
 @dataclass(frozen=True)
@@ -319,7 +328,7 @@ class Comparison:
         for run in self.runs_of(oracle, problems):
             densities = self.by_digest[run.instance].densities
             for call in run.calls:
-                if not call.soft:
+                if not call.soft and call.chosen:
                     yield run, call, densities[fractions.index(call.eta_fraction)]
 
     @cached_property
@@ -377,7 +386,7 @@ class Comparison:
             raise InputError(f"is not a comparison: its format is not {FORMAT!r}", file=file)
         try:
             return cls._from_dict(content)
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
             said = f"is not a whole comparison: {type(error).__name__} {error}"
             raise InputError(said, file=file) from None
 

@@ -7,6 +7,7 @@ that files are readable and do not hang on the last bit of a library's logarithm
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -24,6 +25,8 @@ Parts = dict[str, Any]
 
 DECIMALS = 6
 MOST_NUMBERS = 100_000_000
+# The needle: its share of the agents, and everybody's reach.
+NEEDLE_SHARE, NEEDLE_REACH = 0.02, 1 / 2500
 
 
 @dataclass(frozen=True)
@@ -77,6 +80,19 @@ def make(
     parts["agents"] = np.asarray(parts["agents"]).round(DECIMALS)
     parts["quality"] = np.asarray(parts["quality"]).round(DECIMALS)
     return Instance.from_arrays(**parts, visible=list(range(rank)), name=name, source=source)
+
+
+def named(name: str) -> Instance | None:
+    """The instance that `make` would give this name; None if the name is not of that form.
+
+    >>> named("ties-m12-k2-s3")
+    Instance('ties-m12-k2-s3': 12 agents, 3 features, 2 seen)
+    >>> named("ties.json")
+    """
+    parts = re.fullmatch(r"(.+)-m(\d+)-k(\d+)-s(\d+)", name)
+    if parts is None or parts[1] not in FAMILIES:
+        return None
+    return make(parts[1], int(parts[2]), int(parts[3]), int(parts[4]))
 
 
 def gaussian_mixture(rank: int, seed: int, hidden: int = 1, cost: float = 2.0) -> Smoothed:
@@ -190,6 +206,20 @@ def _adversarial(rng: Generator, m: int, k: int, hidden: int) -> Parts:
     return _with_hidden(rng, seen, hidden, quality, cost=10.0)
 
 
+def _needle(rng: Generator, m: int, k: int, hidden: int) -> Parts:
+    # A few agents share a margin that is far thinner than the others are apart, at 0.6 of ‖P w_f‖.
+    # From anywhere else nothing points to it, and a random set of agents hardly ever lies in it.
+    if k == 1:
+        raise InputError("is 1, but a needle lies across P w_f; give 2 or more", field="rank")
+    seen = _sphere(rng, m, k) * rng.random((m, 1)) ** (1 / k)
+    normal = np.concatenate([[0.6], 0.8 * _unit(rng.standard_normal(k - 1))])
+    planted = rng.permutation(m)[: min(m, max(2 * k, round(NEEDLE_SHARE * m)))]
+    depth = NEEDLE_REACH * rng.uniform(0.75, 0.98, len(planted))
+    seen[planted] -= np.outer(seen[planted] @ normal + depth, normal)
+    quality = np.concatenate([[1.0], np.zeros(k - 1), np.full(hidden, 0.5)])
+    return _with_hidden(rng, seen, hidden, quality, cost=1 / NEEDLE_REACH)
+
+
 def _costs(rng: Generator, m: int, k: int, hidden: int) -> Parts:
     # Those who are worse off pay more for every step; weights as in a survey.
     seen = rng.standard_normal((m, k))
@@ -205,6 +235,7 @@ FAMILIES: dict[str, Family] = {
     "clustered-lines": Family("three thin sheets of unequal size", _clustered_lines),
     "ties": Family("tenths and duplicates, reach one or two tenths: ties everywhere", _ties),
     "adversarial": Family("a thin sheet at a wide angle to P w_f", _adversarial),
+    "needle": Family("uniform in the ball, but 2 % share a margin as thin as a needle", _needle),
     "costs": Family("unequal costs, higher for the worse off, with weights", _costs),
 }
 NAMES = ("example1", *FAMILIES)

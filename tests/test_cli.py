@@ -189,7 +189,7 @@ def test_an_interrupt_is_quiet(capsys, sample, monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("mipmech.cli.describe", interrupted)
+    monkeypatch.setattr("mipmech.cli.rules.describe", interrupted)
     status, out, err = run(capsys, "show", sample)
     assert (status, out) == (1, "")
     assert err == "error: interrupted before there was a result\n"

@@ -15,7 +15,9 @@ LAYERS = [
     "tolerances", "errors", "exact", "budget", "checks", "files", "tables", "visibility",
     "instance", "geometry", "mechanism", "truth", "threshold", "smoothed", "families", "theory",
     "solver", "oracles", "check", "cover", "certificate", "algorithm1", "rivals", "description",
-    "plot", "plot_solution", "plot_certificate", "tell", "cli",
+    "learning_source", "learning_results", "learning_curve", "parallel", "comparison", "compare",
+    "plot", "plot_solution", "plot_certificate", "plot_learning", "report", "tell",
+    "tell_learning", "tell_comparison", "cli",
 ]  # fmt: skip
 
 

@@ -233,17 +233,22 @@ REGISTRY: dict[str, str] = {
 }
 
 
+def oracle_class(name: str) -> type[Any]:
+    """The class of the oracle of this name."""
+    if name not in REGISTRY:
+        known = ", ".join(sorted(REGISTRY))
+        raise InputError(f"there is no oracle {name!r}; there are: {known}", field="oracle")
+    module, _, attribute = REGISTRY[name].partition(":")
+    return cast("type[Any]", getattr(importlib.import_module(module), attribute))
+
+
 def oracle_named(name: str, **options: Any) -> Oracle:
     """The oracle of this name.
 
     >>> oracle_named("projection")
     Projection()
     """
-    if name not in REGISTRY:
-        known = ", ".join(sorted(REGISTRY))
-        raise InputError(f"there is no oracle {name!r}; there are: {known}", field="oracle")
-    module, _, attribute = REGISTRY[name].partition(":")
-    make = getattr(importlib.import_module(module), attribute)
+    make = oracle_class(name)
     try:
         return cast(Oracle, make(**options))
     except TypeError as error:

@@ -36,6 +36,11 @@ Numbers = NDArray[np.int64]
 # Scores computed for a lot of directions: they stay in the processor's cache.
 SCORES = 100_000
 SMALLEST_LOT, LARGEST_LOT = 16, 512
+# Heuristics draw from a stream of their own: with the bare seed, a planted direction of a family
+# that was made with the same one would be among the first that are drawn.
+STREAM = 1
+# At η = ±‖p‖ all v give one direction; nearer to it than this, floats do not tell them apart.
+ONE_DIRECTION = 1e-8
 
 
 class Explorer(Incumbent):
@@ -146,12 +151,13 @@ class Heuristic(ABC):
 
     def _search(self, explorer: Explorer) -> Stop:
         timer = explorer.timer
-        if explorer.part.dimension <= 1:
-            for v in sphere(explorer.part.dimension).lower:
+        d = explorer.part.dimension
+        if d <= 1 or math.sin(explorer.part.angle) < ONE_DIRECTION:
+            for v in sphere(d).lower if d <= 1 else np.eye(d)[:1]:
                 explorer.offer(v)
                 explorer.tried += 1
             return Stop.FINISHED
-        random = np.random.default_rng(self.seed)
+        random = np.random.default_rng([self.seed, STREAM])
         explorer.consider(explorer.directions(random, 1))  # so that no time still gives an answer
         number, content = 0, False
         while number != self.rounds and not (content and self.rounds is not None):

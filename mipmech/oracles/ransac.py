@@ -4,8 +4,8 @@ A densest margin can be turned and shifted until d agents lie on its two faces, 
 front (b = score) or at the back (b = score + reach). So a hypothesis is a random set of d agents,
 each on a random face. With a_i = sin θ Hᵀz_i and r_i = −(its reach, at the back) − cos θ z_i·p̂, the
 equations a_i·v − b = r_i leave, b eliminated, d − 1 linear equations in v: a line, which meets the
-unit sphere in two directions, or none. Each is judged with its densest threshold, not only with the
-one that the set gives.
+unit sphere in two directions, or misses it, where the nearest one is taken. Each is judged with its
+densest threshold, not only with the one that the set gives.
 
 *Local optimisation* (Chum, Matas and Kittler 2003): from the best hypothesis of a lot, minimal sets
 among the agents in and near its margin, fits of least spread to those inside, and small random
@@ -62,8 +62,6 @@ class Ransac(Heuristic):
         """A lot of hypotheses, and the best of them improved; whether enough were tried."""
         everybody = np.arange(len(explorer.part.reach))
         v = hypotheses(explorer, random, everybody, explorer.lot // 2)
-        if not len(v):
-            return True  # all agents coincide: every direction is as good
         # Counts matter below the best so far too: they say where to improve.
         counts = explorer.consider(v, ranked=True)
         _improve(explorer, random, v[counts.argmax()])
@@ -80,7 +78,7 @@ class Ransac(Heuristic):
 
 
 def hypotheses(explorer: Explorer, random: Generator, agents: Numbers, count: int) -> Floats:
-    """Directions with d of these agents on the two faces of a margin: at most 2·count rows."""
+    """Directions with d of these agents on the two faces of a margin: count to 2·count rows."""
     part, reach = explorer.part, explorer.goal.reach
     d = part.dimension
     # Distinct agents in each row: the d smallest of random keys, or, among many, whatever comes.
@@ -106,7 +104,8 @@ def hypotheses(explorer: Explorer, random: Generator, agents: Numbers, count: in
     rest = 1 - (foot**2).sum(axis=1)
     meets = rest >= 0
     step = np.sqrt(rest[meets])[:, None] * free[meets]
-    return unit(np.vstack([foot[meets] + step, foot[meets] - step]))
+    # Near P w_f scores hardly depend on v and most lines miss the sphere: the nearest point will do.
+    return unit(np.vstack([foot[meets] + step, foot[meets] - step, foot[~meets]]))
 
 
 def _improve(explorer: Explorer, random: Generator, start: Floats) -> None:

@@ -1,183 +1,44 @@
-"""The command line: a thin coat over the Python API.
-
-Every command takes ``--json`` (one object on stdout and nothing else), ``--seconds`` (wall time of
-the whole command) and ``--quiet`` (no progress). Exit status: 0 done, 1 a gap left open or a failed
-check, 2 bad input. Bad input never shows a traceback.
-"""
+"""Commands about one instance: show, oracle, solve, certify, check, make."""
 
 from __future__ import annotations
 
-import io
-import json
 import math
-import os
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
-from mipmech import __version__, algorithm1, certificate, families
-from mipmech.budget import Budget, Event, Timer
+from mipmech import algorithm1, certificate, families
+from mipmech.budget import Budget
 from mipmech.certificate import DEFAULT_GAP, certify_density
 from mipmech.check import check as check_certificate
+from mipmech.cli.app import (
+    InstanceFile,
+    Json,
+    Plot,
+    Quiet,
+    Seconds,
+    Work,
+    app,
+    can_be_written,
+    closing_in,
+    live,
+    print_json,
+    progress,
+    saying,
+    timer_of,
+)
 from mipmech.description import describe
 from mipmech.errors import InputError
 from mipmech.files import reason
 from mipmech.geometry import Geometry, reduce
 from mipmech.instance import Instance
 from mipmech.oracles import REGISTRY, Answer, Oracle, eta_of, infeasible, oracle_named
+from mipmech.parallel import cores
 from mipmech.rivals import check_names, rivals
 from mipmech.theory.projection import gain_ceiling
 from mipmech.truth import Recount
-
-app = typer.Typer(
-    name="mipmech",
-    help="Evaluation mechanisms for strategic agents: grade them exactly, design them well.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-)
-
-Json = Annotated[bool, typer.Option("--json", help="One JSON object on stdout, nothing else.")]
-Seconds = Annotated[
-    float | None, typer.Option("--seconds", help="Wall time that the whole command may take.")
-]
-InstanceFile = Annotated[Path, typer.Argument(help="An instance file.")]
-Plot = Annotated[Path | None, typer.Option("--plot", help="Save a picture (png, pdf, svg).")]
-Work = Callable[[], int | None]
-Quiet = Annotated[bool, typer.Option("--quiet", help="No progress on stderr.")]
-
-
-def main(arguments: list[str] | None = None) -> int:
-    """Run the command line; returns (and, as a program, exits with) the status."""
-    given = sys.argv[1:] if arguments is None else arguments
-    for stream in (sys.stdout, sys.stderr):  # a terminal without ‖ or η shows ? and goes on
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")
-    try:
-        status = _run(given)
-        sys.stdout.flush()
-    except OSError as error:
-        # The reader of our output has gone, as with `| head`; or its disk is full.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        status = 0 if isinstance(error, BrokenPipeError) else 2
-        if status:
-            print(f"error: the output cannot be written: {reason(error)}", file=sys.stderr)
-    if arguments is None:
-        sys.exit(status)
-    return status
-
-
-def _run(given: list[str]) -> int:
-    try:
-        # Typer only parses: a command returns its work, and Ctrl-C or a closed pipe come to us.
-        work = app(given, standalone_mode=False)
-        return (work() or 0) if callable(work) else int(work or 0)
-    except InputError as error:
-        _complain(error, "--json" in given)
-        return 2
-    except KeyboardInterrupt:
-        _complain(InputError("interrupted before there was a result"), "--json" in given)
-        return 1
-    except Exception as error:
-        # Typer carries its parser inside, so its usage errors are known by what they can do.
-        explain: Callable[[], str] | None = getattr(error, "format_message", None)
-        if explain is None:
-            raise
-        text = explain().strip()
-        if text.startswith("Usage:"):  # a command was wanted and none was given
-            print(text)
-        else:
-            text = text if text.endswith((".", ")")) else f"{text}."
-            _complain(InputError(f"{text} Try 'mipmech --help'."), "--json" in given)
-        return 2
-
-
-def _complain(error: InputError, as_json: bool) -> None:
-    if as_json:
-        print(json.dumps(error.to_dict()))
-    else:
-        print(f"error: {error}", file=sys.stderr)
-
-
-@contextmanager
-def _progress(what: str, quiet: bool) -> Iterator[None]:
-    """A line on stderr while something may take a while, if somebody is looking."""
-    if quiet or not sys.stderr.isatty():
-        yield
-        return
-    from rich.console import Console  # noqa: PLC0415  (slow to import)
-
-    with Console(stderr=True).status(what):
-        yield
-
-
-@contextmanager
-def _saying(what: str, quiet: bool) -> Iterator[Callable[[str], None] | None]:
-    """A line on stderr to which something can be added, if somebody is looking."""
-    if quiet or not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console  # noqa: PLC0415  (slow to import)
-
-    with Console(stderr=True).status(f"{what} …") as line:
-        yield lambda text: line.update(f"{what}: {text}")
-
-
-@contextmanager
-def _live(what: str, quiet: bool) -> Iterator[Callable[[Event], None] | None]:
-    """A line on stderr that follows the events of a search, if somebody is looking."""
-
-    def told(event: Event) -> str:
-        upper = "?" if event.upper is None else f"{event.upper:.4g}"
-        work = event.note or (f"{event.work:,} cones or nodes" if event.work else "starting")
-        return f"at least {event.lower:.4g}, at most {upper}; {work}"
-
-    with _saying(what, quiet) as say:
-        yield None if say is None else lambda event: say(told(event))
-
-
-@contextmanager
-def _closing_in(what: str, quiet: bool) -> Iterator[Callable[[Event], None] | None]:
-    """The same, with the gap and the speed."""
-
-    def told(event: Event) -> str:
-        upper = event.upper or 0.0
-        gap = (upper - event.lower) / upper if upper else 0.0
-        rate = event.work / event.seconds if event.seconds > 0 else 0.0
-        work = event.note or f"{rate:,.0f} cells/s"  # all of it fits a line of 80 columns
-        return f"lower {event.lower:.5g}, upper {upper:.5g}, gap {gap:.2g}, {work}"
-
-    with _saying(what, quiet) as say:
-        yield None if say is None else lambda event: say(told(event))
-
-
-def _print_json(value: dict[str, Any]) -> None:
-    print(json.dumps(value, allow_nan=False))
-
-
-def _version(asked: bool) -> None:
-    if asked:
-        print(f"mipmech {__version__}")
-        raise typer.Exit
-
-
-def _timer(seconds: float | None) -> Timer:
-    return Budget(math.inf if seconds is None else seconds).start()
-
-
-@app.callback()
-def _options(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
-    ] = False,
-) -> None:
-    """Evaluation mechanisms for strategic agents: grade them exactly, design them well."""
 
 
 @app.command()
@@ -191,10 +52,10 @@ def show(
     """What is in an instance, and what the paper's closed-form rules would do on it."""
 
     def work() -> int:
-        timer = _timer(seconds)
-        with _progress(f"reading {instance}", quiet or as_json):
+        timer = timer_of(seconds)
+        with progress(f"reading {instance}", quiet or as_json):
             sample = Instance.load(instance)
-        with _progress("grading the closed-form rules", quiet or as_json):
+        with progress("grading the closed-form rules", quiet or as_json):
             description = describe(sample, timer)
         no_picture = None
         if plot is not None and description.best is None:
@@ -204,11 +65,11 @@ def show(
         elif plot is not None and description.best is not None:
             from mipmech.plot import save_picture  # noqa: PLC0415  (matplotlib is slow to import)
 
-            with _progress(f"drawing {plot}", quiet or as_json):
+            with progress(f"drawing {plot}", quiet or as_json):
                 save_picture(description.best.recount, plot)
         if as_json:
             picture = None if no_picture or plot is None else str(plot)
-            _print_json({**description.to_dict(), "plot": picture})
+            print_json({**description.to_dict(), "plot": picture})
         else:
             from mipmech.tell import tell  # noqa: PLC0415  (rich is slow to import)
 
@@ -271,18 +132,18 @@ def oracle(
     """Ask an oracle once: the densest mechanism with u·p = η, with a bound."""
 
     def work() -> int:
-        timer = _timer(seconds)
+        timer = timer_of(seconds)
         asked = _oracle(name, norm=norm, segments=segments, solver=solver)
         if gap is not None and not gap >= 0:
             raise InputError(f"is {gap}; give 0 or more", field="gap")
-        with _progress(f"reading {instance}", quiet or as_json):
+        with progress(f"reading {instance}", quiet or as_json):
             geometry = reduce(Instance.load(instance))
         value = eta_of(geometry, eta, eta_fraction)
         if write_model is not None:
             return _write_model(asked, geometry, value, write_model, as_json)
         if out is not None and name != "cells":
             raise InputError(f"{name} leaves no proof; choose cells", field="oracle")
-        with _live(name, quiet or as_json) as watch:
+        with live(name, quiet or as_json) as watch:
             budget = Budget(timer.left, threads, watch=watch)
             if out is None:
                 answer = asked(geometry, value, budget)
@@ -293,7 +154,7 @@ def oracle(
         if as_json:
             picture = None if no_picture or plot is None else str(plot)
             written = None if out is None or answer.recount is None else str(out)
-            _print_json(
+            print_json(
                 {**answer.to_dict(), "status": status, "plot": picture, "certificate": written}
             )
         else:
@@ -330,7 +191,7 @@ def _write_model(asked: Oracle, geometry: Geometry, eta: float, path: Path, as_j
     write_model(model, path)
     variables, rows = model.nvariables(), model.nconstraints()
     if as_json:
-        _print_json({"file": str(path), "variables": variables, "rows": rows})
+        print_json({"file": str(path), "variables": variables, "rows": rows})
     else:
         print(f"wrote {path}: {variables} variables, {rows} rows")
     return 0
@@ -385,12 +246,12 @@ def solve(
     """Algorithm 1: ask an oracle at many η, and keep the rule of greatest gain."""
 
     def work() -> int:
-        timer = _timer(seconds)
+        timer = timer_of(seconds)
         asked = _oracle(name, norm=norm, segments=segments, solver=solver)
-        with _progress(f"reading {instance}", quiet or as_json):
+        with progress(f"reading {instance}", quiet or as_json):
             sample = Instance.load(instance)
         loss = gain_ceiling(sample) / 20 or 1.0 if epsilon is None else epsilon
-        with _live(name, quiet or as_json) as watch:
+        with live(name, quiet or as_json) as watch:
             found = algorithm1.solve(
                 sample,
                 epsilon=loss,
@@ -411,7 +272,7 @@ def solve(
             save_solution(found, plot, loss)
         if as_json:
             picture = None if no_picture or plot is None else str(plot)
-            _print_json({**found.to_dict(), "epsilon": loss, "plot": picture})
+            print_json({**found.to_dict(), "epsilon": loss, "plot": picture})
         else:
             from mipmech.tell import tell_solution  # noqa: PLC0415  (rich is slow to import)
 
@@ -419,23 +280,6 @@ def solve(
         return 0 if found.complete else 1
 
     return work
-
-
-def _can_be_written(file: Path | None, field: str) -> None:
-    """Refuse a file in no folder before the work is done, not after it."""
-    if file is None:
-        return
-    if not os.access(file.parent, os.W_OK):
-        said = f"cannot be written: there is no folder {file.parent}, or it is not writable"
-        raise InputError(said, file=file, field=field)
-    if field == "plot" and not file.suffix:
-        raise InputError("has no ending; give one such as .png", file=file, field=field)
-
-
-def _cores() -> int:
-    """The cores that this process may use."""
-    count = getattr(os, "sched_getaffinity", None)
-    return len(count(0)) if count is not None else (os.cpu_count() or 1)
 
 
 @app.command()
@@ -466,21 +310,21 @@ def certify(
     """The best rule of all, with a proof that none gains more."""
 
     def work() -> int:
-        timer = _timer(seconds)
+        timer = timer_of(seconds)
         names = [] if against is None else [name.strip() for name in against.split(",")]
         check_names(names)
         for file, field in ((out, "out"), (plot, "plot")):
-            _can_be_written(file, field)
-        with _progress(f"reading {instance}", quiet or as_json):
+            can_be_written(file, field)
+        with progress(f"reading {instance}", quiet or as_json):
             sample = Instance.load(instance)
-        used = _cores() if threads is None else threads
-        with _closing_in("certify", quiet or as_json) as watch:
+        used = cores() if threads is None else threads
+        with closing_in("certify", quiet or as_json) as watch:
             found = certificate.certify(
                 sample, gap=gap, engine=engine, budget=Budget(timer.left, used, watch=watch)
             )
         if out is not None:
             found.save(out)
-        with _progress(f"comparing with {against}", quiet or as_json or not names):
+        with progress(f"comparing with {against}", quiet or as_json or not names):
             others = rivals(found, names, Budget(timer.left, used))
         if plot is not None:
             from mipmech.plot_certificate import save_certificate_picture  # noqa: PLC0415
@@ -490,7 +334,7 @@ def certify(
             picture = None if plot is None else str(plot)
             shown = {"against": [rival.to_dict() for rival in others]} if names else {}
             written = None if out is None else str(out)
-            _print_json({**found.to_dict(), **shown, "plot": picture, "certificate": written})
+            print_json({**found.to_dict(), **shown, "plot": picture, "certificate": written})
         else:
             from mipmech.tell import tell_certificate  # noqa: PLC0415  (rich is slow to import)
 
@@ -515,14 +359,14 @@ def check(
 
     def work() -> int:
         limit = math.inf if seconds is None else seconds
-        with _saying(f"checking {certificate}", quiet or as_json) as watch:
+        with saying(f"checking {certificate}", quiet or as_json) as watch:
             try:
                 verdict = check_certificate(certificate, instance, watch, limit)
             except OSError as error:
                 said = f"cannot be read: {reason(error)}"
                 raise InputError(said, file=certificate) from None
         if as_json:
-            _print_json(verdict.to_dict())
+            print_json(verdict.to_dict())
         else:
             from mipmech.tell import tell_verdict  # noqa: PLC0415  (rich is slow to import)
 
@@ -554,8 +398,8 @@ def make(
     """Make an instance of a named family."""
 
     def work() -> None:
-        _timer(seconds)
-        with _progress(f"making {output}", quiet or as_json):
+        timer_of(seconds)
+        with progress(f"making {output}", quiet or as_json):
             sample = families.make(family, agents, rank, seed, hidden=hidden, cost=cost)
             sample.save(output, table)
         made = {
@@ -567,13 +411,9 @@ def make(
             "rank": sample.view.rank,
         }
         if as_json:
-            _print_json(made)
+            print_json(made)
         else:
             sizes = f"{sample.size} agents, {sample.width} features, {sample.view.rank} seen"
             print(f"wrote {output}: {sizes}; digest {sample.digest[:12]}")
 
     return work
-
-
-if __name__ == "__main__":
-    main()

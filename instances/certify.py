@@ -1,0 +1,94 @@
+"""Prove what is known of the best gain on every instance, or prove it again.
+
+    python instances/certify.py            certify what `known.json` does not know yet, and write it
+    python instances/certify.py --check    `make known`: certify everything again and compare
+
+The small hand-made files (tiny, and Example 1) have values of their own, by hand or brute force;
+they are certified all the same under --check.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from instances.build import HERE, KNOWN, LARGE  # noqa: E402
+from mipmech import Budget, Certificate, Instance, Known, certify, make_instance  # noqa: E402
+from mipmech.exact import round_down  # noqa: E402
+from mipmech.parallel import cores  # noqa: E402
+
+GAP = 1e-3
+# Two machines may round differently; certificates are compared with this much room.
+ROOM = 1e-6
+
+
+def library() -> Iterator[Instance]:
+    """Every instance of the library, stored or seeded."""
+    for path in sorted(HERE.glob("*/*.json")):
+        if path.parent.name != "large":
+            yield Instance.load(path)
+    for member in LARGE:
+        yield make_instance(*member)
+
+
+def how(found: Certificate, seconds: float) -> str:
+    """Where the interval comes from, in words."""
+    said = f"mipmech certify --gap {GAP:g}, {found.level} and checked"
+    if found.gap > GAP:
+        said += f"; open: a gap of {found.gap:.0%} is left after {seconds:g} s"
+    return said
+
+
+def certified(instance: Instance, seconds: float) -> Certificate:
+    return certify(instance, gap=GAP, budget=Budget(seconds, cores()))
+
+
+def agrees(found: Certificate, known: Known) -> bool:
+    """Whether a new certificate and what is known can both be true, and the new is as good."""
+    apart = found.upper < known.lower * (1 - ROOM) or float(found.lower) > known.upper * (1 + ROOM)
+    return not apart and (found.gap <= GAP or found.upper <= known.upper * (1 + ROOM))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--check", action="store_true", help="certify everything again")
+    parser.add_argument("--seconds", type=float, default=240.0, help="for each instance")
+    options = parser.parse_args()
+    known = json.loads(KNOWN.read_text()) if KNOWN.exists() else {}
+    wrong = 0
+    for instance in library():
+        entry = known.get(instance.digest)
+        stated = instance.known or (Known(*entry["gain"], entry["how"]) if entry else None)
+        if stated is not None and not options.check:
+            continue
+        found = certified(instance, options.seconds)
+        verdict = "new"
+        if stated is not None:
+            still_open = "; open: " in stated.how
+            verdict = "agrees" if still_open or agrees(found, stated) else "DISAGREES"
+            wrong += verdict == "DISAGREES"
+        print(
+            f"{instance.name:32} m={instance.size:<5} k={instance.view.rank}"
+            f" {float(found.lower):.6g} to {found.upper:.6g}, gap {found.gap:.1e},"
+            f" {found.seconds:.1f} s: {verdict}",
+            flush=True,
+        )
+        if stated is None:
+            known[instance.digest] = {
+                "name": instance.name,
+                "gain": [round_down(found.lower), found.upper],
+                "how": how(found, options.seconds),
+            }
+            KNOWN.write_text(json.dumps(known, indent=1, ensure_ascii=False) + "\n")
+    print(f"{wrong} disagree" if options.check else f"known.json: {len(known)} instances")
+    return int(wrong > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

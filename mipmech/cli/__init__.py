@@ -1,0 +1,74 @@
+"""The command line: a thin coat over the Python API.
+
+Every command takes ``--json`` (one object on stdout and nothing else), ``--seconds`` (wall time of
+the whole command) and ``--quiet`` (no progress). Exit status: 0 done, 1 a gap left open or a failed
+check, 2 bad input. Bad input never shows a traceback.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import sys
+from collections.abc import Callable
+
+from mipmech.cli import rules, studies
+from mipmech.cli.app import app
+from mipmech.errors import InputError
+from mipmech.files import reason
+
+# The commands, in the order of `mipmech --help`; importing their modules has made them known.
+COMMANDS = (rules, studies)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command line; returns (and, as a program, exits with) the status."""
+    given = sys.argv[1:] if arguments is None else arguments
+    for stream in (sys.stdout, sys.stderr):  # a terminal without ‖ or η shows ? and goes on
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+    try:
+        status = _run(given)
+        sys.stdout.flush()
+    except OSError as error:
+        # The reader of our output has gone, as with `| head`; or its disk is full.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        status = 0 if isinstance(error, BrokenPipeError) else 2
+        if status:
+            print(f"error: the output cannot be written: {reason(error)}", file=sys.stderr)
+    if arguments is None:
+        sys.exit(status)
+    return status
+
+
+def _run(given: list[str]) -> int:
+    try:
+        # Typer only parses: a command returns its work, and Ctrl-C or a closed pipe come to us.
+        work = app(given, standalone_mode=False)
+        return (work() or 0) if callable(work) else int(work or 0)
+    except InputError as error:
+        _complain(error, "--json" in given)
+        return 2
+    except KeyboardInterrupt:
+        _complain(InputError("interrupted before there was a result"), "--json" in given)
+        return 1
+    except Exception as error:
+        # Typer carries its parser inside, so its usage errors are known by what they can do.
+        explain: Callable[[], str] | None = getattr(error, "format_message", None)
+        if explain is None:
+            raise
+        text = explain().strip()
+        if text.startswith("Usage:"):  # a command was wanted and none was given
+            print(text)
+        else:
+            text = text if text.endswith((".", ")")) else f"{text}."
+            _complain(InputError(f"{text} Try 'mipmech --help'."), "--json" in given)
+        return 2
+
+
+def _complain(error: InputError, as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(error.to_dict()))
+    else:
+        print(f"error: {error}", file=sys.stderr)

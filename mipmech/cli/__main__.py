@@ -1,0 +1,5 @@
+"""`python -m mipmech.cli` is `mipmech`."""
+
+from mipmech.cli import main
+
+main()
