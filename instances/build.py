@@ -38,7 +38,7 @@ SMALL = [
     ("uniform-ball", 16, 8, 17),
     ("heavy-tails", 50, 2, 5),
     ("heavy-tails", 30, 5, 6),
-    ("heavy-tails", 18, 8, 18),
+    ("heavy-tails", 12, 8, 18),
     ("clustered-lines", 60, 3, 7),
     ("clustered-lines", 40, 5, 8),
     ("clustered-lines", 50, 4, 19),

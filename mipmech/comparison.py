@@ -6,8 +6,10 @@ by the recount alone and held against *references*: bounds on the greatest densi
 the greatest gain of all rules, proved where there was time to.
 
 **Quality** is value / upper bound of the reference: the call has *at least* this share of the
-optimum. Where a reference is closed that is the share itself. A value above the upper bound of its
-reference is a violation: a bug in a bound or in the grader, never tolerated.
+optimum. Where a reference is closed that is the share itself, and only those questions enter the
+summaries. Where it is open nobody knows the share, so there the values are held against the best
+that any oracle found. A value above the upper bound of its reference is a violation: a bug in a
+bound or in the grader, never tolerated.
 
 The record is one file, `comparison.json`, in a folder with copies of the instances, so that a
 report can be made from the folder alone.
@@ -188,6 +190,8 @@ class Summary:
     density, gain, gain_two : quality, over instances × η × seeds, and over instances × seeds
     seed_spread : greatest minus least quality over seeds for the same question; None for one seed
     reached : share of the calls with at least 0.99 of the optimum
+    unknown : where the optimum is not known: the density as a share of the best that any oracle
+        found, over instances × η × seeds
     seconds : of a call
     calls : how many were made
     failures : runs without an answer
@@ -199,6 +203,7 @@ class Summary:
     gain_two: Spread | None
     seed_spread: Spread | None
     reached: float
+    unknown: Spread | None
     seconds: Spread | None
     calls: int
     failures: int
@@ -252,25 +257,58 @@ class Comparison:
         ]
 
     def qualities(
-        self, oracle: str, problems: Sequence[Problem] | None = None
+        self, oracle: str, problems: Sequence[Problem] | None = None, *, known: bool = True
     ) -> dict[tuple[str, float], list[float]]:
-        """(instance, η as a fraction) -> quality of the density found, one per seed."""
+        """(instance, η as a fraction) -> quality of the density found, one per seed.
+
+        known : only questions whose optimum is known
+        """
         found: dict[tuple[str, float], list[float]] = {}
         for run, call, bounds in self._density_calls(oracle, problems):
-            found.setdefault((run.instance, call.eta_fraction), []).append(bounds.share(call.value))
+            if bounds.closed or not known:
+                question = run.instance, call.eta_fraction
+                found.setdefault(question, []).append(bounds.share(call.value))
         return found
 
     def gains(
-        self, oracle: str, problems: Sequence[Problem] | None = None, two: bool = False
+        self,
+        oracle: str,
+        problems: Sequence[Problem] | None = None,
+        *,
+        two: bool = False,
+        known: bool = True,
     ) -> dict[str, list[float]]:
-        """Instance -> quality of the gain that Algorithm 1 ends with, one per seed."""
+        """Instance -> quality of the gain that Algorithm 1 ends with, one per seed.
+
+        two : with the paper's two thresholds
+        known : only instances whose greatest gain is known
+        """
         found: dict[str, list[float]] = {}
         for run in self.runs_of(oracle, problems):
-            if run.error is None:
-                bounds = self.by_digest[run.instance].gain
+            bounds = self.by_digest[run.instance].gain
+            if run.error is None and (bounds.closed or not known):
                 value = run.gain_two if two else run.gain
                 found.setdefault(run.instance, []).append(bounds.share(value))
         return found
+
+    @cached_property
+    def best_found(self) -> dict[tuple[str, float], float]:
+        """(instance, η as a fraction) -> the greatest density that anybody found, proof or not."""
+        found: dict[tuple[str, float], float] = {}
+        for oracle in self.oracles:
+            for run, call, bounds in self._density_calls(oracle):
+                question = run.instance, call.eta_fraction
+                found[question] = max(found.get(question, bounds.lower), call.value)
+        return found
+
+    def _shares_of_best_found(
+        self, oracle: str, problems: Sequence[Problem] | None
+    ) -> Iterator[float]:
+        """The answers where the optimum is not known, as shares of the best that was found."""
+        for run, call, bounds in self._density_calls(oracle, problems):
+            best = self.best_found[run.instance, call.eta_fraction]
+            if not bounds.closed and best > 0:
+                yield call.value / best
 
     def summary(self, oracle: str, problems: Sequence[Problem] | None = None) -> Summary:
         """What the oracle came to, on these problems or on all."""
@@ -280,7 +318,8 @@ class Comparison:
         several = [q for q in by_question.values() if len(q) > 1]
 
         def flat(two: bool) -> list[float]:
-            return [q for values in self.gains(oracle, problems, two).values() for q in values]
+            gains = self.gains(oracle, problems, two=two)
+            return [q for values in gains.values() for q in values]
 
         return Summary(
             oracle=oracle,
@@ -289,6 +328,7 @@ class Comparison:
             gain_two=Spread.of(flat(True)),
             seed_spread=Spread.of(max(q) - min(q) for q in several),
             reached=float(np.mean([q >= 0.99 for q in density])) if density else 0.0,
+            unknown=Spread.of(self._shares_of_best_found(oracle, problems)),
             seconds=Spread.of(call.seconds for run in runs for call in run.calls),
             calls=sum(len(run.calls) for run in runs),
             failures=sum(run.error is not None for run in runs),
@@ -313,6 +353,8 @@ class Comparison:
         """The quality that the calls of an oracle had reached after so many seconds each."""
         reached: list[list[float]] = [[] for _ in seconds]
         for _run, call, bounds in self._density_calls(oracle, problems):
+            if not bounds.closed:
+                continue
             steps = [(when, value) for when, value, _bound in call.trace]
             steps.append((call.seconds, call.value))
             for place, moment in enumerate(seconds):

@@ -104,7 +104,7 @@ def hypotheses(explorer: Explorer, random: Generator, agents: Numbers, count: in
     rest = 1 - (foot**2).sum(axis=1)
     meets = rest >= 0
     step = np.sqrt(rest[meets])[:, None] * free[meets]
-    # Near P w_f scores hardly depend on v and most lines miss the sphere: the nearest point will do.
+    # Near P w_f scores hardly depend on v, and most lines miss the sphere: the nearest point then.
     return unit(np.vstack([foot[meets] + step, foot[meets] - step, foot[~meets]]))
 
 

@@ -1,0 +1,123 @@
+"""The gallery: the best rule known on each instance, drawn on its agents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mipmech import files
+from mipmech.comparison import Comparison, Problem
+from mipmech.errors import InputError
+from mipmech.instance import Instance
+from mipmech.mechanism import Mechanism
+from mipmech.plot import draw_rule
+from mipmech.report import svg
+from mipmech.report.figures import Picture
+from mipmech.report.writing import clean, count, ends
+from mipmech.truth import Recount, recount
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+SIZE = (4.2, 3.0)
+MOST = 24
+# More agents than this are drawn as an image inside the picture, or the page would grow too large.
+MOST_MARKS = 1000
+
+
+@dataclass(frozen=True)
+class Gallery:
+    """Pictures, and why others are missing.
+
+    left_out : how many instances were not chosen, because a page has an end
+    notes : (instance, why there is no picture of it)
+    """
+
+    pictures: tuple[Picture, ...]
+    left_out: int
+    notes: tuple[tuple[str, str], ...]
+
+
+def gallery(comparison: Comparison, folder: Path) -> Gallery:
+    """Draw the best rules known; whatever is wrong with an instance costs its picture alone."""
+    pictures, notes = [], []
+    chosen = choose(comparison.problems)
+    for number, problem in enumerate(chosen):
+        try:
+            pictures.append(_picture(problem, folder, f"r{number}"))
+        except InputError as error:
+            notes.append((problem.name, clean(error.message)))
+        except Exception as error:  # the file is a stranger's, and the report is worth more
+            notes.append((problem.name, f"cannot be drawn: {type(error).__name__}"))
+    return Gallery(tuple(pictures), len(comparison.problems) - len(chosen), tuple(notes))
+
+
+def choose(problems: Iterable[Problem]) -> list[Problem]:
+    """At most `MOST` problems, taken from the groups in turn, in their own order."""
+    everything = list(problems)
+    groups: dict[str, list[Problem]] = {}
+    for problem in everything:
+        groups.setdefault(problem.group, []).append(problem)
+    rounds = max(map(len, groups.values()), default=0)
+    turns = [group[i] for i in range(rounds) for group in groups.values() if i < len(group)]
+    chosen = {problem.digest for problem in turns[:MOST]}
+    return [problem for problem in everything if problem.digest in chosen]
+
+
+def _picture(problem: Problem, folder: Path, key: str) -> Picture:
+    if problem.best is None:
+        raise InputError("no rule that gains anything is known")
+    instance = _load(problem, folder)
+    if not isinstance(problem.best, dict):
+        raise InputError("its best rule is not an object")
+    try:
+        rule = Mechanism.from_dict(problem.best, instance)
+    except InputError as error:
+        raise InputError(f"its best rule is faulty: {error}") from None
+    found = recount(instance, rule)
+
+    def draw(figure: Figure) -> None:
+        draw_rule(figure, found)
+        # What they say stands in the caption and in the key of the page.
+        figure.legends.clear()
+        for axes in figure.axes:
+            axes.set_title("")
+            for marks in axes.collections:
+                marks.set_rasterized(instance.size > MOST_MARKS)
+
+    caption = _caption(problem, found)
+    alt = f"The best rule known on {problem.name}. {caption}"
+    return Picture(problem.name, svg.drawn(SIZE, draw, key, alt), caption, problem.group)
+
+
+def _load(problem: Problem, folder: Path) -> Instance:
+    """The copy of an instance; its name is a stranger's, so it must not lead out of the folder."""
+    try:
+        path = files.beside(folder, problem.file)
+    except InputError:
+        raise InputError(
+            "its copy is missing from the folder of the comparison, or its name leads outside"
+        ) from None
+    try:
+        instance = Instance.load(path)
+    except InputError as error:
+        # Without the path, which is the reader's business alone.
+        raise InputError(
+            f"its copy cannot be read: {error.field or 'it'} {error.message}"
+        ) from None
+    if instance.digest != problem.digest:
+        raise InputError("its copy is not the instance that was compared")
+    return instance
+
+
+def _caption(problem: Problem, found: Recount) -> str:
+    movers = found.covered[found.instance.weights[found.covered] > 0]
+    seen = f"{count(problem.rank, 'dimension')} seen"
+    lower, upper = ends(problem.gain)
+    most = f"is {lower}" if lower == upper else f"lies in [{lower}, {upper}]"
+    return (
+        f"{len(movers):,} of {count(found.instance.size, 'agent')} move; {seen}. Mean quality rises"
+        f" by {float(found.gain):.4g}; the greatest gain of any rule {most}, {problem.gain.level}."
+    )

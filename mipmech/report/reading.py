@@ -1,0 +1,136 @@
+"""A comparison read from a folder, fit to be shown: every number finite, every text harmless.
+
+The folder may come from a stranger. `Comparison.load` sees to it that everything has its place;
+here texts are seen to be texts and numbers numbers, so that nothing fails later, in a picture.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from mipmech.comparison import FILE, Bounds, Call, Comparison, Problem, Run
+from mipmech.errors import InputError, shorten
+from mipmech.report.writing import clean
+
+# Deeper than this, settings are shown as an ellipsis.
+DEEPEST = 6
+
+
+def read(folder: Path) -> Comparison:
+    """The comparison in a folder, checked."""
+    file = folder / FILE
+    try:
+        return _checked(Comparison.load(folder))
+    except InputError as error:
+        raise error.located(file) from None
+    except RecursionError:
+        raise InputError("is nested too deeply to be a comparison", file=file) from None
+    except (LookupError, TypeError, ArithmeticError) as error:
+        said = f"is not a whole comparison: {type(error).__name__} {error}; make it again"
+        raise InputError(said, file=file) from None
+
+
+def _checked(found: Comparison) -> Comparison:
+    settings = _plain(found.settings)
+    oracles, fractions = settings.get("oracles"), settings.get("eta_fractions")
+    if not isinstance(oracles, list) or not all(isinstance(name, str) for name in oracles):
+        raise InputError("is not a list of names", field="settings.oracles")
+    if not isinstance(fractions, list):
+        raise InputError("is not a list of numbers", field="settings.eta_fractions")
+    for fraction in fractions:
+        _number(fraction, "settings.eta_fractions")
+    problems = tuple(_problem(problem, len(fractions)) for problem in found.problems)
+    known = {problem.digest for problem in problems}
+    if len(known) < len(problems):
+        raise InputError("holds the same instance twice; keep one", field="problems")
+    runs = tuple(_run(run, fractions) for run in found.runs)
+    for run in runs:
+        if run.instance not in known:
+            raise InputError("names an instance that is not among the problems", field="runs")
+    _number(found.seconds, "seconds")
+    made_by = _plain(found.made_by)
+    return replace(found, problems=problems, runs=runs, settings=settings, made_by=made_by)
+
+
+def _problem(problem: Problem, questions: int) -> Problem:
+    if len(problem.densities) != questions:
+        raise InputError(
+            f"has {len(problem.densities)} densities for {questions} values of η", field="problems"
+        )
+    for bounds in (problem.gain, *problem.densities):
+        _bounds(bounds)
+    for size in (problem.agents, problem.rank):
+        if not isinstance(size, int) or isinstance(size, bool) or size < 0:
+            raise InputError(f"has {shorten(size)} for a size", field="problems")
+    if not isinstance(problem.digest, str) or not isinstance(problem.file, str):
+        raise InputError("has a digest or a file that is no text", field="problems")
+    return replace(
+        problem, name=_text(problem.name, "problems"), group=_text(problem.group, "problems")
+    )
+
+
+def _bounds(bounds: Bounds) -> None:
+    for value in (bounds.lower, bounds.upper, bounds.seconds):
+        _number(value, "problems")
+    if not 0 <= bounds.lower <= bounds.upper:
+        raise InputError(f"has bounds {bounds.lower} and {bounds.upper}", field="problems")
+    if bounds.level not in ("proved", "attested", "stated"):
+        raise InputError(f"has a bound of level {shorten(bounds.level)}", field="problems")
+
+
+def _run(run: Run, fractions: list[float]) -> Run:
+    if run.seed is not None and (not isinstance(run.seed, int) or isinstance(run.seed, bool)):
+        raise InputError(f"has {shorten(run.seed)} for a seed", field="runs")
+    return replace(
+        run,
+        oracle=_text(run.oracle, "runs"),
+        record=_text(run.record, "runs"),
+        error=None if run.error is None else _text(run.error, "runs"),
+        calls=tuple(_call(call, fractions) for call in run.calls),
+    )
+
+
+def _call(call: Call, fractions: list[float]) -> Call:
+    if call.eta_fraction not in fractions:
+        raise InputError(
+            f"asks at η = {shorten(call.eta_fraction)}, which is no setting", field="runs"
+        )
+    numbers = [call.eta_fraction, call.eta, call.value, call.seconds, call.gain, call.gain_two]
+    numbers += [] if call.at_most is None else [call.at_most]
+    for seconds, value, bound in call.trace:
+        numbers += [seconds, value] if bound is None else [seconds, value, bound]
+    for number in numbers:
+        _number(number, "runs")
+    return replace(
+        call,
+        soft=call.soft is True,
+        status=_text(call.status, "runs"),
+        stop=_text(call.stop, "runs"),
+    )
+
+
+def _number(value: object, field: str) -> None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        raise InputError(f"has {shorten(value)} where a number belongs", field=field)
+
+
+def _text(value: object, field: str) -> str:
+    if not isinstance(value, str):
+        raise InputError(f"has {shorten(value)} where a text belongs", field=field)
+    return clean(value)
+
+
+def _plain(value: Any, depth: int = 0) -> Any:
+    """The same value with all texts in it cleaned."""
+    if isinstance(value, str):
+        return clean(value) if value else value
+    if depth > DEEPEST:
+        return "…"
+    if isinstance(value, dict):
+        return {clean(str(key)): _plain(entry, depth + 1) for key, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(entry, depth + 1) for entry in value]
+    return value

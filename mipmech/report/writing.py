@@ -1,0 +1,142 @@
+"""How numbers and strangers' texts are written, the same in words, tables and pictures."""
+
+from __future__ import annotations
+
+import math
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+
+from mipmech.comparison import Bounds, Spread
+
+# A share this near to 1 is 1: bounds are rounded outward, so that 1 itself is never reached.
+WHOLE = 1e-9
+# Joiners without which some scripts cannot be written; the other invisible characters only deceive.
+JOINERS = "\u200c\u200d"
+# Between a number and its unit: narrow, and no line ends there.
+THIN = "\u202f"
+
+
+def clean(text: str) -> str:
+    r"""A stranger's text on one line, without characters that are invisible or change others.
+
+    >>> clean("two\nlines \u202eand\x00more ")
+    'two lines �and�more'
+    """
+    shown = "".join(c if c.isprintable() or c in JOINERS else _stand_in(c) for c in text)
+    return " ".join(shown.split()) or "(no name)"
+
+
+def _stand_in(character: str) -> str:
+    return " " if character.isspace() else "\ufffd"
+
+
+def short(text: str, width: int) -> str:
+    """Cut in the middle: names often differ at their ends.
+
+    >>> short("milp with norm=secant, segments=8", 20)
+    'milp with…segments=8'
+    """
+    if len(text) <= width:
+        return text
+    head = width // 2 - 1
+    return text[:head].rstrip() + "…" + text[len(text) - (width - head - 1) :].lstrip()
+
+
+def percent(share: float) -> str:
+    """A share in percent, without the sign; never rounded up, because a quality is a lower bound.
+
+    >>> percent(0.99999), percent(1.0), percent(0.5)
+    ('99.9', '100', '50.0')
+    """
+    if abs(share - 1) <= WHOLE:
+        return "100"
+    return f"{math.floor(share * 1000 + WHOLE) / 10:.1f}"
+
+
+def points(difference: float) -> str:
+    """A difference of shares, in percentage points.
+
+    >>> points(0.0), points(0.1234)
+    ('0', '12.3')
+    """
+    return "0" if difference <= WHOLE else f"{100 * difference:.1f}"
+
+
+def gap(bounds: Bounds) -> str:
+    """A relative gap in percent, rounded up."""
+    if bounds.gap <= WHOLE:
+        return "0"
+    return above(100 * bounds.gap, 2)
+
+
+def duration(seconds: float) -> str:
+    """A time in the unit that suits it.
+
+    >>> [duration(s).replace(THIN, " ") for s in (0.0000123, 0.0123, 1.5, 150, 9000)]
+    ['12.3 µs', '12.3 ms', '1.5 s', '2.5 min', '2.5 h']
+    """
+    if not seconds:
+        return f"0{THIN}s"
+    units = ((0.9995e-3, "µs", 1e-6), (0.9995, "ms", 1e-3), (99.95, "s", 1.0), (5400, "min", 60.0))
+    for limit, unit, size in units:
+        if seconds < limit:
+            return f"{seconds / size:.3g}{THIN}{unit}"
+    return f"{seconds / 3600:,.1f}{THIN}h"
+
+
+def below(value: float, digits: int = 5) -> str:
+    """A number to so many digits, not rounded up: a lower bound stays one."""
+    return _digits(value, digits, ROUND_FLOOR)
+
+
+def above(value: float, digits: int = 5) -> str:
+    """A number to so many digits, not rounded down: an upper bound stays one.
+
+    >>> below(0.1234567), above(0.1234567), above(2.0)
+    ('0.12345', '0.12346', '2')
+    """
+    return _digits(value, digits, ROUND_CEILING)
+
+
+def _digits(value: float, digits: int, rounding: str) -> str:
+    # 0.35 is a float just below it: what a float cannot hold is not rounded outward.
+    rounded = Context(prec=digits, rounding=rounding).create_decimal(Decimal(f"{value:.12g}"))
+    return f"{float(rounded):.{digits}g}"
+
+
+def ends(bounds: Bounds) -> tuple[str, str]:
+    """Both bounds, rounded outward unless they are one number.
+
+    >>> ends(Bounds(0.35, 0.35, "proved", 0.0)), ends(Bounds(1 / 3, 0.4, "proved", 0.0))
+    (('0.35', '0.35'), ('0.33333', '0.4'))
+    """
+    if bounds.gap <= WHOLE:
+        return f"{bounds.lower:.5g}", f"{bounds.upper:.5g}"
+    return below(bounds.lower), above(bounds.upper)
+
+
+def spread(found: Spread) -> str:
+    """Shares in words: the middle with its quartiles and the worst."""
+    if percent(found.worst) == percent(found.best):
+        return f"always {percent(found.median)}{THIN}%"
+    return (
+        f"median {percent(found.median)}{THIN}%, quartiles {percent(found.low)} to"
+        f" {percent(found.high)}{THIN}%, worst {percent(found.worst)}{THIN}%"
+    )
+
+
+def count(number: int, word: str) -> str:
+    """A number of things.
+
+    >>> count(1, "oracle"), count(1200, "call")
+    ('1 oracle', '1,200 calls')
+    """
+    return f"{number:,} {word}{'s' * (number != 1)}"
+
+
+def listed(parts: list[str]) -> str:
+    """Parts of a sentence, with an "and" before the last.
+
+    >>> listed(["a"]), listed(["a", "b", "c"])
+    ('a', 'a, b and c')
+    """
+    return " and ".join([", ".join(parts[:-1]), parts[-1]]) if len(parts) > 1 else "".join(parts)
