@@ -4,8 +4,12 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3.14 python3; 
 VENV := .venv
 BIN := $(VENV)/bin
 DEMO := instances/real/satgpa-view.json
+# The comparison of docs/oracles.md: every family, all oracles for density, equal time for each call.
+STUDY := instances/small instances/medium instances/real $(shell $(BIN)/python instances/build.py --names) \
+  --oracles milp,cells,random,pca,ransac,ascent,anneal,rounding --etas 1,0.9,0.6,0.3 \
+  --seconds-per-call 0.5 --full-time --reference-seconds 120
 
-.PHONY: help demo test test-long test-lowest lint format bench instances clean
+.PHONY: help demo test test-long test-lowest lint format bench instances instances-large known study clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -64,6 +68,16 @@ bench: $(VENV)/.dev  ## the tables of benchmarks/README.md
 
 instances: $(VENV)/.run  ## make the shipped instance files again
 	$(BIN)/python instances/build.py
+
+instances-large: $(VENV)/.run  ## make the large instances of the library from their seeds
+	$(BIN)/python instances/build.py --large
+
+known: $(VENV)/.run  ## prove again what is known of every instance's best gain
+	$(BIN)/python instances/certify.py --check
+
+study: $(VENV)/.run  ## compare all oracles on the library, and make a report
+	$(BIN)/mipmech compare $(STUDY) --out out/study
+	$(BIN)/mipmech report out/study -o out/study.html
 
 clean:  ## remove what make made
 	rm -rf $(VENV) out build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

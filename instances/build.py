@@ -1,8 +1,9 @@
-"""Make every shipped instance file again: `make instances`; the large ones: `--large`.
+"""Make every shipped instance file again: `make instances`.
 
 The real samples come from the raw CSV files in `real/raw`; the others from named families and by
 hand. A test compares what this script makes with what is shipped. What is known of their best gain
-stands in `known.json`, which `certify.py` writes.
+stands in `known.json`, which `certify.py` writes. The large ones are not stored: --large makes
+them, --names tells by which names they can be asked for.
 """
 
 from __future__ import annotations
@@ -51,8 +52,6 @@ SMALL = [
     ("costs", 50, 3, 13),
     ("costs", 25, 8, 14),
     ("costs", 30, 5, 22),
-    ("needle", 60, 2, 23),
-    ("needle", 60, 3, 24),
 ]
 MEDIUM = [
     ("gaussian-mixture", 500, 3, 31),
@@ -65,9 +64,9 @@ MEDIUM = [
     ("ties", 200, 5, 38),
     ("adversarial", 400, 4, 39),
     ("costs", 250, 4, 40),
-    ("needle", 1000, 4, 41),
     ("needle", 800, 4, 42),
-    ("needle", 500, 3, 43),
+    ("needle", 800, 4, 44),
+    ("needle", 750, 4, 45),
 ]
 # Not stored: made again from the seed (`make instances-large`), or asked for by name.
 LARGE = [
@@ -286,6 +285,9 @@ def build(folder: Path) -> None:
 
 
 if __name__ == "__main__":
+    if sys.argv[1:] == ["--names"]:
+        print(*(f"{family}-m{agents}-k{rank}-s{seed}" for family, agents, rank, seed in LARGE))
+        sys.exit()
     if sys.argv[1:] == ["--large"]:
         seeded(HERE / "large", LARGE)
     else:

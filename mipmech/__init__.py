@@ -21,12 +21,15 @@ from mipmech.algorithm1 import Guarantee, Solution, Step, solve
 from mipmech.budget import Budget, Event, Stop
 from mipmech.certificate import Certificate, certify, certify_density
 from mipmech.check import Verdict, check
+from mipmech.compare import compare
+from mipmech.comparison import Comparison
 from mipmech.description import Description, describe
 from mipmech.errors import InputError
 from mipmech.families import FAMILIES, example1
 from mipmech.families import make as make_instance
 from mipmech.geometry import Geometry, reduce
 from mipmech.instance import Instance, Known, Smoothing
+from mipmech.learning_curve import LearningCurve, learn
 from mipmech.mechanism import (
     LinearResponse,
     Mechanism,
@@ -45,13 +48,14 @@ from mipmech.smoothed import Smoothed
 from mipmech.threshold import Densest, best_threshold, densest_threshold
 from mipmech.truth import Recount, Side, recount
 
-__version__ = "0.3.0"
+__version__ = "0.4.0"
 
 __all__ = [
     "FAMILIES",
     "Answer",
     "Budget",
     "Certificate",
+    "Comparison",
     "Densest",
     "Description",
     "Event",
@@ -60,6 +64,7 @@ __all__ = [
     "InputError",
     "Instance",
     "Known",
+    "LearningCurve",
     "LinearResponse",
     "Mechanism",
     "Outcome",
@@ -76,6 +81,7 @@ __all__ = [
     "certify",
     "certify_density",
     "check",
+    "compare",
     "densest_threshold",
     "density",
     "describe",
@@ -83,6 +89,7 @@ __all__ = [
     "example1",
     "from_reduced",
     "gain",
+    "learn",
     "linear_response",
     "make_instance",
     "oracle",
