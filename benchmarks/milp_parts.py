@@ -40,7 +40,7 @@ from formulations import (
 )
 from mipmech import Budget
 from mipmech.oracles.cones import Cones, joined, ranges
-from mipmech.oracles.milp import FIRST_SOLUTION, Milp, _box, _hull, _limits, model_of
+from mipmech.oracles.milp import FIRST_SOLUTION, Milp, box_of, hull_of, _limits, model_of
 from mipmech.oracles.search import ROUNDS, Search, _by_facet
 from mipmech.solver import Has, Program
 
@@ -60,7 +60,7 @@ class Hull:
 
     @classmethod
     def of(cls, search: Search, cones: Cones) -> Hull:
-        return cls(cones, _hull(search.part, cones), _limits(search, cones))
+        return cls(cones, hull_of(search.part, cones), _limits(search, cones))
 
 
 def open_hulls(question: Question, cones: int) -> tuple[list[Hull], float]:
@@ -85,7 +85,7 @@ def hull_model(
 
     other : what to change in its limits
     """
-    more = {**hull.limits, "box": _box(question.part), **other}
+    more = {**hull.limits, "box": box_of(question.part), **other}
     more["at_least"] = None if more_than is None else more_than + 1
     return model_of(Milp(cliques=rows), question.part, question.goal, hull.cone, **more)
 
@@ -256,7 +256,7 @@ def moving(places: list[tuple[Question, Hull]], cliques: bool) -> float:
         places.reverse()
         question, hull = places[0]
         set_eta(model, *question.data.eta)
-        set_cone(model, hull.cone, _box(question.part))
+        set_cone(model, hull.cone, box_of(question.part))
         set_margin(model, **hull.limits)
         set_cutoff(model, 4)
         program._pass(1)

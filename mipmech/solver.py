@@ -335,14 +335,18 @@ class Inequalities:
 
 
 def linear_program(
-    cost: Floats, constraints: Inequalities, least: Floats, most: Floats
+    cost: Floats,
+    constraints: Inequalities,
+    least: Floats,
+    most: Floats,
+    seconds: float = math.inf,
 ) -> Floats | None:
-    """The maximiser of cost·x, or None if there is none: a small, dense linear program."""
+    """The maximiser of cost·x: a small, dense linear program; None if none was found in time."""
     import highspy  # noqa: PLC0415
 
     highs = highspy.Highs()
     highs.silent()
-    set_options(highs, {"threads": 1})
+    set_options(highs, {"threads": 1, "time_limit": min(seconds, 1e9)})
     n, rows = len(cost), len(constraints.right)
     lp = highspy.HighsLp()
     lp.num_col_, lp.num_row_ = n, rows

@@ -14,8 +14,9 @@ from rich.text import Text
 from mipmech.comparison import Comparison, Spread, Summary
 from mipmech.tell import _in_one_piece, _tell_entries
 
-# Above this many groups, the table of them is left to the report.
+# A table of more groups, or one that is wider than the terminal, is left to the report.
 MOST_GROUPS = 12
+GROUP_WIDTH, ORACLE_WIDTH = 33, 14
 
 
 def tell_comparison(found: Comparison, out: Path | None = None) -> None:
@@ -46,7 +47,8 @@ def tell_comparison(found: Comparison, out: Path | None = None) -> None:
         if not found.problems:
             return
         _tell_oracles(console, found)
-        if 1 < len(found.groups) <= MOST_GROUPS:
+        width = GROUP_WIDTH + ORACLE_WIDTH * len(found.oracles)
+        if 1 < len(found.groups) <= MOST_GROUPS and width <= console.width:
             _tell_groups(console, found)
         _tell_entries(
             console,

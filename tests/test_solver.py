@@ -26,7 +26,7 @@ from formulations import Exact, Secant, set_cone, set_cutoff, set_eta, set_margi
 from mipmech import Budget, Event, InputError, Stop, make_instance, reduce
 from mipmech.oracles.cones import sphere
 from mipmech.oracles.goals import Density
-from mipmech.oracles.milp import Data, Milp, _box, _hull, model_of
+from mipmech.oracles.milp import Data, Milp, box_of, hull_of, model_of
 from mipmech.oracles.slices import slice_at
 from mipmech.solver import Has, Inequalities, Program, linear_program, solve, write_model
 
@@ -80,8 +80,8 @@ def test_a_persistent_model_is_the_model_built_anew(soft):
     for share, facet in ((0.3, 0), (0.6, 3), (0.8, 5), (-0.2, 1)):
         part = slice_at(geometry, share * geometry.p_norm)
         goal = SoftDensity(part, 1e-5) if soft else Density.on(part)
-        data, box = Data.of(part, goal), _box(part)
-        cone = _hull(part, sphere(part.dimension)[facet : facet + 1])
+        data, box = Data.of(part, goal), box_of(part)
+        cone = hull_of(part, sphere(part.dimension)[facet : facet + 1])
         spread = np.abs(data.z).sum(axis=1)
         limits = {"lowest": -spread, "highest": spread, "window": (-share, 1.0)}
         oracle = Milp(cliques=False)

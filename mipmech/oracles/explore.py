@@ -84,7 +84,8 @@ class Explorer(Incumbent):
             if self.found is None or counts[place] > self.best:
                 self.offer(v[place])
         if counts[top[0]] > self.best:  # rounding pushed somebody out; make room
-            self.offer(clear(self.part, v[top[0]], self.covered(v[top[0]])))
+            covered = self.covered(v[top[0]])
+            self.offer(clear(self.part, v[top[0]], covered, seconds=self.timer.left))
         return counts
 
     def covered(self, v: Floats, room: float = 0.0) -> Numbers:

@@ -63,7 +63,7 @@ class Incumbent:
         for _ in range(AUGMENTING):
             scores = self.part.scores(here[None, :])[0]
             b = self.goal.threshold(scores)
-            moved = augment(self.part, here, b, step)
+            moved = augment(self.part, here, b, step, self.timer.left)
             if moved is None or self.timer.left == 0:
                 break
             now, then = self.goal.estimates(np.vstack([moved, here]))

@@ -10,6 +10,7 @@ step, and the result is put back on the sphere.
 from __future__ import annotations
 
 import math
+import time
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,14 +23,20 @@ Numbers = NDArray[np.int64]
 
 # Steps are taken until they are shorter than this share of the first.
 LEAST_STEP = 1e-6
+# More agents than this are not drawn in at once: each has a row and a column of its own.
+MOST_NEAR = 300
 
 
-def clear(part: Slice, v: Floats, covered: Numbers, rounds: int = 8) -> Floats:
+def clear(
+    part: Slice, v: Floats, covered: Numbers, rounds: int = 8, seconds: float = math.inf
+) -> Floats:
     """A direction near v that has the covered agents in its margin, with room to spare."""
+    begun = time.monotonic()
     best, room = v, -math.inf
     step = 0.5
     for _ in range(rounds):
-        moved = _step(part, best, covered, step, None)
+        left = seconds - (time.monotonic() - begun)
+        moved = _step(part, best, covered, step, None, left) if left > 0 else None
         if moved is None:
             break
         now = _room(part, moved, covered)
@@ -58,12 +65,14 @@ def climb(part: Slice, v: Floats, covered: Numbers, rounds: int = 40) -> Floats:
     return best
 
 
-def augment(part: Slice, v: Floats, b: float, step: float) -> Floats | None:
+def augment(
+    part: Slice, v: Floats, b: float, step: float, seconds: float = math.inf
+) -> Floats | None:
     """A direction near v that keeps who is in the margin of b and draws others into it.
 
     One linear program on the tangent plane: the margin's agents stay, and the weighted distances by
     which the others miss it are made least in sum. That sum is small where few miss it much, so it
-    tends to bring in many of those who miss it by little.
+    tends to bring in many of those who miss it by little. Of many, the nearest are looked at.
     """
     d = len(v)
     scores = part.scores(v[None, :])[0]
@@ -71,6 +80,7 @@ def augment(part: Slice, v: Floats, b: float, step: float) -> Floats | None:
     inside = (distance >= -part.slack) & (distance <= part.reach + part.slack)
     miss = np.maximum(-distance, distance - part.reach)
     near = np.flatnonzero(~inside & (miss <= part.reach))
+    near = np.sort(near[np.argsort(miss[near], kind="stable")[:MOST_NEAR]])
     stay = np.flatnonzero(inside)
     if d < 2 or not len(near) or not len(stay):
         return None
@@ -91,7 +101,7 @@ def augment(part: Slice, v: Floats, b: float, step: float) -> Floats | None:
     least = np.concatenate([np.full(d - 1, -step), [-span], np.zeros(len(near))])
     most = np.concatenate([np.full(d - 1, step), [span], np.full(len(near), 2 * span)])
     constraints = Inequalities(np.vstack(rows), np.concatenate(right))
-    solution = linear_program(cost, constraints, least, most)
+    solution = linear_program(cost, constraints, least, most, seconds)
     if solution is None:
         return None
     moved: Floats = v + solution[: d - 1] @ tangent
@@ -119,7 +129,12 @@ def _height(part: Slice, v: Floats, covered: Numbers) -> float:
 
 
 def _step(
-    part: Slice, v: Floats, covered: Numbers, step: float, weight: Floats | None
+    part: Slice,
+    v: Floats,
+    covered: Numbers,
+    step: float,
+    weight: Floats | None,
+    seconds: float = math.inf,
 ) -> Floats | None:
     """One linear program on the tangent plane at v: most room, or greatest weighted distance."""
     d = len(v)
@@ -145,7 +160,7 @@ def _step(
     span = float(reach.max()) + 4.0
     least = np.concatenate([np.full(d - 1, -step), [-span], [-span]])
     most = np.concatenate([np.full(d - 1, step), [span], [span]])
-    solution = linear_program(cost, Inequalities(rows, right), least, most)
+    solution = linear_program(cost, Inequalities(rows, right), least, most, seconds)
     if solution is None:
         return None
     moved: Floats = v + solution[: d - 1] @ tangent

@@ -68,9 +68,10 @@ def _round_off(explorer: Explorer, solved: Solved, turn: Floats) -> None:
     v = unit(u[None, -len(turn) :] @ turn.T)
     chosen = np.flatnonzero(s > 0.5)
     if len(chosen) > 1:
-        v = np.vstack([v, clear(explorer.part, v[0], chosen, rounds=3)])
+        v = np.vstack([v, clear(explorer.part, v[0], chosen, 3, explorer.timer.left)])
     counts = explorer.consider(v, ranked=True)
-    explorer.augment(v[counts.argmax()])
+    if not explorer.over:
+        explorer.augment(v[counts.argmax()])
 
 
 class _Relaxation:
