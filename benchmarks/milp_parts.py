@@ -40,7 +40,7 @@ from formulations import (
 )
 from mipmech import Budget
 from mipmech.oracles.cones import Cones, joined, ranges
-from mipmech.oracles.milp import FIRST_SOLUTION, Milp, box_of, hull_of, _limits, model_of
+from mipmech.oracles.milp import FIRST_SOLUTION, Milp, _limits, box_of, hull_of, model_of
 from mipmech.oracles.search import ROUNDS, Search, _by_facet
 from mipmech.solver import Has, Program
 

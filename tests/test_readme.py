@@ -48,7 +48,7 @@ def test_shown_output_is_true(command, shown, tmp_path):
 
 def _timeless(text: str) -> list[str]:
     """The lines, without how long something took and how much work it was."""
-    work = r"\d+\.\d\d s|[\d,]+ (?=cones counted|models solved|nodes|leaves)|[\d.]+ kB"
+    work = r"\d+\.\d+ s|[\d,]+ (?=cones counted|models solved|nodes|leaves)|[\d.]+ kB"
     text = re.sub(work, "… ", text.strip())
     return [line.rstrip() for line in text.splitlines()]
 
