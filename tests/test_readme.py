@@ -43,7 +43,10 @@ def test_shown_output_is_true(command, shown, tmp_path):
         cwd=tmp_path, capture_output=True, text=True, check=False,
         env={**os.environ, "COLUMNS": "100"},
     )  # fmt: skip
-    assert _timeless(done.stdout + done.stderr) == _timeless(shown)
+    printed, shown = _timeless(done.stdout + done.stderr), _timeless(shown)
+    if command.startswith("mipmech compare "):
+        printed, shown = _shareless(printed), _shareless(shown)
+    assert printed == shown
 
 
 def _timeless(text: str) -> list[str]:
@@ -51,6 +54,13 @@ def _timeless(text: str) -> list[str]:
     work = r"\d+\.\d+ s|[\d,]+ (?=cones counted|models solved|nodes|leaves)|[\d.]+ kB"
     text = re.sub(work, "… ", text.strip())
     return [line.rstrip() for line in text.splitlines()]
+
+
+def _shareless(lines: list[str]) -> list[str]:
+    """Without shares: which of two equally dense margins a heuristic meets first, and so its gain,
+    hangs on the last bit of a processor's linear algebra."""
+    shares = r"[01]\.\d{2,3}|\d+%"
+    return [re.sub(shares, "…", line) for line in lines]
 
 
 def test_there_is_something_to_check():

@@ -4,8 +4,9 @@ A heuristic looks for v on the unit sphere of R^d that η leaves (`slices`), and
 threshold for it. It proposes directions by the lot; counting in floats ranks them; the recount
 keeps the best. It promises no upper bound. On spheres of at most two points it tries them all.
 
-Stopped by its own rule (``rounds``), it gives the same answer every time; stopped by the clock, it
-gives the best so far. With ``rounds=None`` it goes on until the clock stops it, which is what a
+Stopped by its own rule (``rounds``), it gives the same answer every time (on one kind of processor:
+linear algebra differs in its last bits, and what is drawn next hangs on them); stopped by the
+clock, it gives the best so far. With ``rounds=None`` it goes on until the clock stops it, which is what a
 comparison at equal time asks for.
 """
 
