@@ -6,8 +6,8 @@ keeps the best. It promises no upper bound. On spheres of at most two points it 
 
 Stopped by its own rule (``rounds``), it gives the same answer every time (on one kind of processor:
 linear algebra differs in its last bits, and what is drawn next hangs on them); stopped by the
-clock, it gives the best so far. With ``rounds=None`` it goes on until the clock stops it, which is what a
-comparison at equal time asks for.
+clock, it gives the best so far. With ``rounds=None`` it goes on until the clock stops it, which is
+what a comparison at equal time asks for.
 """
 
 from __future__ import annotations
