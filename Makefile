@@ -25,7 +25,7 @@ $(VENV)/.run: pyproject.toml
 
 $(VENV)/.dev: $(VENV)/.run
 	@echo "Installing the test tools into $(VENV) (once) ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,cluster,parquet]'
 	@touch $@
 
 demo: $(VENV)/.run  ## set up, then solve, certify and check a real admissions instance

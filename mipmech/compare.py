@@ -11,8 +11,8 @@ Programs are loaded and loops compiled before the clock of a call starts.
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -27,10 +27,11 @@ from mipmech.families import make, named
 from mipmech.geometry import Geometry, reduce
 from mipmech.instance import Instance
 from mipmech.oracles import Oracle, infeasible, oracle_class, oracle_named
-from mipmech.parallel import Done, Forecast, Job, cores, run
+from mipmech.parallel import Done, Forecast, Job, run
 from mipmech.theory.grids import quarter
 from mipmech.threshold import best_threshold
 from mipmech.truth import Recount
+from mipmech.workers import cores
 
 # Values of η as fractions of ‖P w_f‖; their angles are some 12 degrees apart.
 ETA_FRACTIONS = (1.0, 0.97, 0.9, 0.8, 0.6, 0.4, 0.2)
@@ -106,12 +107,23 @@ class Settings:
             return self.reference_seconds
         return max(REFERENCE_SECONDS, REFERENCE_CALLS * self.seconds_per_call)
 
-    def asked(self, name: str) -> list[tuple[int | None, Oracle]]:
-        """The oracle of this name, once for each seed if it has one."""
+    def asked(self, name: str) -> list[tuple[int | None, dict[str, Any]]]:
+        """The seed and the options of an oracle of this name, once for each seed if it has one."""
         if not getattr(oracle_class(name), "randomised", False):
-            return [(None, oracle_named(name))]
+            return [(None, {})]
         endless = {"rounds": None} if self.full_time else {}
-        return [(seed, oracle_named(name, seed=seed, **endless)) for seed in self.seeds]
+        return [(seed, {"seed": seed, **endless}) for seed in self.seeds]
+
+    def to_dict(self) -> dict[str, Any]:
+        """For the record; the time of a certificate as it is meant."""
+        return {
+            "oracles": list(self.oracles),
+            "eta_fractions": list(self.eta_fractions),
+            "seeds": list(self.seeds),
+            "seconds_per_call": self.seconds_per_call,
+            "full_time": self.full_time,
+            "reference_seconds": self.for_references,
+        }
 
 
 def compare(
@@ -153,7 +165,7 @@ def compare(
         found = _Work(samples, settings, workers).run(timer, watch)
     if folder is not None:
         for sample in samples:
-            sample.save(folder / _copy(sample))
+            sample.save(folder / Subject.of(sample).file)
         found.save(folder)
     return found
 
@@ -166,11 +178,6 @@ def _folder(folder: Path) -> Path:
         said = f"cannot be made: {(error.strerror or str(error)).lower()}"
         raise InputError(said, file=folder, field="out") from None
     return folder
-
-
-def _copy(sample: Instance) -> str:
-    """Where the copy of an instance lies in a comparison's folder."""
-    return f"instances/{sample.digest[:16]}.json"
 
 
 def _distinct(instances: Iterable[Instance | str | Path]) -> list[Instance]:
@@ -222,8 +229,8 @@ class _Work:
             for fraction in (None, *settings.eta_fractions):
                 self._plan(sample, fraction)
             for name in settings.oracles:
-                for seed, oracle in settings.asked(name):
-                    self._plan_run(sample, name, seed, oracle)
+                for seed, options in settings.asked(name):
+                    self._plan_run(sample, name, seed, oracle_named(name, **options))
 
     def _plan(self, sample: Instance, fraction: float | None) -> None:
         seconds = self.settings.for_references
@@ -244,7 +251,7 @@ class _Work:
         done = 0
         for job in run(self.jobs, self.workers, timer):
             done += 1
-            forecast.note(job.place, job.seconds)
+            forecast.note(self.jobs[job.place], job.seconds)
             self._take(job)
             if watch is not None:
                 sample, _, name, _, _ = self.about[job.place]
@@ -256,7 +263,7 @@ class _Work:
         sample, fraction, name, seed, record = self.about[done.place]
         if name is None:
             # A reference that failed leaves what is true without it.
-            found = done.result or (_ceiling(sample, fraction, done.seconds), None)
+            found = done.result or (no_bounds(sample, fraction, done.seconds), None)
             self.references[sample.digest, fraction] = found
         elif done.result is not None:
             self.runs.append(done.result)
@@ -265,48 +272,69 @@ class _Work:
             self.runs.append(lost)
 
     def _comparison(self, timer: Timer, complete: bool) -> Comparison:
-        fractions = self.settings.eta_fractions
-        problems = []
-        for sample in self.samples:
-            if not all((sample.digest, f) in self.references for f in (None, *fractions)):
-                continue  # cut short: without references there is nothing to hold answers against
-            gain, best = self.references[sample.digest, None]
-            densities = tuple(self.references[sample.digest, f][0] for f in fractions)
-            problems.append(
-                Problem(
-                    name=sample.name,
-                    digest=sample.digest,
-                    group=_group(sample),
-                    file=_copy(sample),
-                    agents=sample.size,
-                    rank=sample.view.rank,
-                    gain=gain,
-                    densities=densities,
-                    best=best,
-                )
-            )
-        known = {problem.digest for problem in problems}
-        order = {name: place for place, name in enumerate(self.settings.oracles)}
-        runs = [run for run in self.runs if run.instance in known]
-        places = {problem.digest: place for place, problem in enumerate(problems)}
-        runs.sort(key=lambda run: (places[run.instance], order[run.oracle], run.seed or 0))
-        settings = self.settings
-        return Comparison(
-            problems=tuple(problems),
-            runs=tuple(runs),
-            settings={
-                "oracles": list(settings.oracles),
-                "eta_fractions": list(fractions),
-                "seeds": list(settings.seeds),
-                "seconds_per_call": settings.seconds_per_call,
-                "full_time": settings.full_time,
-                "reference_seconds": settings.for_references,
-                "workers": self.workers,
-            },
-            made_by=made_by(),
-            seconds=timer.seconds,
-            complete=complete,
+        subjects = [Subject.of(sample) for sample in self.samples]
+        settings = {**self.settings.to_dict(), "workers": self.workers}
+        return assemble(
+            subjects, settings, self.references, self.runs, made_by(), timer.seconds, complete
         )
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What a comparison has to know of an instance.
+
+    group : the family of a seeded instance; of others, the folder that they lie in
+    file : its copy in the folder of the comparison
+    """
+
+    name: str
+    digest: str
+    group: str
+    file: str
+    agents: int
+    rank: int
+
+    @classmethod
+    def of(cls, sample: Instance) -> Subject:
+        """The subject that an instance is."""
+        file = f"instances/{sample.digest[:16]}.json"
+        return cls(sample.name, sample.digest, _group(sample), file, sample.size, sample.view.rank)
+
+
+def assemble(
+    subjects: Sequence[Subject],
+    settings: Mapping[str, Any],
+    references: Mapping[tuple[str, float | None], tuple[Bounds, Any]],
+    runs: Iterable[Run],
+    made_by: Mapping[str, Any],
+    seconds: float,
+    complete: bool,
+) -> Comparison:
+    """A comparison of what there is: instances with all their references, and the runs on them.
+
+    settings : as `Settings.to_dict` gives them
+    references : (digest, η as a fraction, or None for the gain) -> bounds, and the best rule known
+    """
+    fractions = settings["eta_fractions"]
+    problems = []
+    for subject in subjects:
+        if not all((subject.digest, f) in references for f in (None, *fractions)):
+            continue  # without references there is nothing to hold answers against
+        gain, best = references[subject.digest, None]
+        densities = tuple(references[subject.digest, f][0] for f in fractions)
+        problems.append(Problem(**asdict(subject), gain=gain, densities=densities, best=best))
+    order = {name: place for place, name in enumerate(settings["oracles"])}
+    places = {problem.digest: place for place, problem in enumerate(problems)}
+    known = [run for run in runs if run.instance in places]
+    known.sort(key=lambda run: (places[run.instance], order[run.oracle], run.seed or 0))
+    return Comparison(
+        problems=tuple(problems),
+        runs=tuple(known),
+        settings=dict(settings),
+        made_by=dict(made_by),
+        seconds=seconds,
+        complete=complete,
+    )
 
 
 def _group(sample: Instance) -> str:
@@ -319,6 +347,7 @@ def _group(sample: Instance) -> str:
     return "given" if sample.path is None else sample.path.resolve().parent.name
 
 
+@cache
 def made_by() -> dict[str, Any]:
     """Versions and machine, for the record."""
     from mipmech import __version__  # noqa: PLC0415  (it imports this module)
@@ -341,8 +370,8 @@ def reference(
     sample: Instance, fraction: float | None, seconds: float
 ) -> tuple[Bounds, dict[str, Any] | None]:
     """Bounds on the greatest gain, or on the greatest density at η; and the best rule known."""
-    geometry = _reduced(sample)
-    _warm("cells")
+    geometry = reduced(sample)
+    warm("cells")
     budget = Budget(seconds)
     if fraction is None:
         found = certify(geometry, gap=REFERENCE_GAP, budget=budget)
@@ -359,7 +388,7 @@ def reference(
     return bounds, best
 
 
-def _ceiling(sample: Instance, fraction: float | None, seconds: float) -> Bounds:
+def no_bounds(sample: Instance, fraction: float | None, seconds: float) -> Bounds:
     """What is true without any work."""
     from mipmech.theory.projection import gain_ceiling  # noqa: PLC0415
 
@@ -376,8 +405,8 @@ def ask(
     seconds: float,
 ) -> Run:
     """An oracle at every η, and the rules that Algorithm 1 makes of its answers."""
-    geometry = _reduced(sample)
-    _warm(name)
+    geometry = reduced(sample)
+    warm(name)
     calls: list[Call] = []
     best: Recount | None = None
     spent = 0.0
@@ -431,7 +460,7 @@ def _call(
 _REDUCED: list[Geometry] = []
 
 
-def _reduced(sample: Instance) -> Geometry:
+def reduced(sample: Instance) -> Geometry:
     """The instance in reduced coordinates; the last one is kept, since jobs come in its order."""
     if not _REDUCED or _REDUCED[0].instance.digest != sample.digest:
         _REDUCED[:] = [reduce(replace(sample))]
@@ -439,7 +468,7 @@ def _reduced(sample: Instance) -> Geometry:
 
 
 @cache
-def _warm(name: str) -> None:
+def warm(name: str) -> None:
     """Load what an oracle needs and compile its loops, before any clock runs."""
     geometry = reduce(make("gaussian-mixture", agents=12, rank=3, seed=0))
     try:

@@ -161,3 +161,18 @@ def read_npy(path: Path) -> NDArray[Any]:
         except ValueError:
             fail("cannot be read; save it again with numpy.save")
     return array  # checked further with every other array
+
+
+# A text that begins so is run as a formula by spreadsheets (the wide forms by some, too).
+FORMULAS = tuple("=+-@＝＋－＠")
+
+
+def guarded(entry: Any) -> Any:
+    """An entry of a table that no spreadsheet runs; numbers stay as they are.
+
+    >>> guarded("=1+1"), guarded("cells"), guarded(-0.5)
+    ("'=1+1", 'cells', -0.5)
+    """
+    if isinstance(entry, str) and entry.lstrip().startswith(FORMULAS):
+        return "'" + entry
+    return entry

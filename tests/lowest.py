@@ -20,11 +20,12 @@ TOOLS = ("pytest", "pytest-xdist", "hypothesis", "pandas", "polars")
 
 def main() -> int:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    wanted = [*project["dependencies"], *project["optional-dependencies"]["dev"]]
+    extras = project["optional-dependencies"]
+    needed = [*project["dependencies"], *extras["cluster"], *extras["parquet"]]
     pins = {}
-    for line in wanted:
+    for line in [*needed, *extras["dev"]]:
         name, version = re.fullmatch(r"([\w-]+)>=([\w.]+)", line).groups()  # type: ignore[union-attr]
-        if line in project["dependencies"] or name in TOOLS:
+        if line in needed or name in TOOLS:
             pins[name] = version
     with tempfile.TemporaryDirectory() as folder:
         venv.create(folder, with_pip=True)

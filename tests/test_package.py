@@ -17,8 +17,8 @@ LAYERS = [
     "instance", "geometry", "mechanism", "truth", "threshold", "smoothed", "families", "theory",
     "solver", "oracles", "check", "cover", "certificate", "algorithm1", "rivals", "description",
     "learning_source", "learning_results", "learning_curve", "parallel", "comparison", "compare",
-    "plot", "plot_solution", "plot_certificate", "plot_learning", "report", "tell",
-    "tell_learning", "tell_comparison", "cli",
+    "batch", "plot", "plot_solution", "plot_certificate", "plot_learning", "report", "tell",
+    "tell_learning", "tell_comparison", "tell_batch", "cli",
 ]  # fmt: skip
 
 

@@ -35,10 +35,10 @@ from mipmech.files import reason
 from mipmech.geometry import Geometry, reduce
 from mipmech.instance import Instance
 from mipmech.oracles import REGISTRY, Answer, Oracle, eta_of, infeasible, oracle_named
-from mipmech.parallel import cores
 from mipmech.rivals import check_names, rivals
 from mipmech.theory.projection import gain_ceiling
 from mipmech.truth import Recount
+from mipmech.workers import cores
 
 
 @app.command()

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -24,13 +21,14 @@ from mipmech.cli.app import (
     progress,
     timer_of,
 )
-from mipmech.compare import ETA_FRACTIONS, SECONDS_PER_CALL, SEEDS, Progress
+from mipmech.cli.counting import counting
+from mipmech.compare import ETA_FRACTIONS, SECONDS_PER_CALL, SEEDS
 from mipmech.compare import compare as compare_oracles
 from mipmech.errors import InputError, shorten
 from mipmech.learning_curve import learn as learn_from
 from mipmech.learning_curve import make_folder, open_source
 from mipmech.oracles import REGISTRY
-from mipmech.parallel import cores
+from mipmech.workers import cores
 
 Out = Annotated[Path | None, typer.Option("--out", help="A folder for the record of it all.")]
 
@@ -50,47 +48,6 @@ def _numbers(text: str, kind: type, field: str) -> list[float]:
 
 def _listed(values: tuple[float, ...]) -> str:
     return ",".join(f"{value:g}" for value in values)
-
-
-@contextmanager
-def _bar(quiet: bool) -> Iterator[Callable[[Progress], None] | None]:
-    """A progress bar on stderr; in a log, a line now and then."""
-    if quiet:
-        yield None
-        return
-    from rich.console import Console  # noqa: PLC0415  (slow to import)
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn  # noqa: PLC0415
-    from rich.progress import Progress as Bar  # noqa: PLC0415
-    from rich.text import Text  # noqa: PLC0415
-
-    if not sys.stderr.isatty():
-        told = -1
-
-        def say(now: Progress) -> None:
-            nonlocal told
-            tenth = 10 * now.done // now.total
-            if tenth > told:
-                told = tenth
-                line = f"{now.done} of {now.total} done, about {_time(now.left)} left"
-                print(line, file=sys.stderr, flush=True)
-
-        yield say
-        return
-    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rest]}"))
-    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=None, rest="starting the workers")
-
-        def show(now: Progress) -> None:
-            rest = f"about {_time(now.left)} left; {now.note}"
-            bar.update(task, completed=now.done, total=now.total, rest=Text(rest).plain)
-
-        yield show
-
-
-def _time(seconds: float) -> str:
-    """Minutes and seconds."""
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes}:{rest:02d}" if minutes else f"{rest} s"
 
 
 @app.command()
@@ -130,7 +87,7 @@ def compare(
 
     def work() -> int:
         timer = timer_of(seconds)
-        with _bar(quiet or as_json) as watch:
+        with counting(quiet or as_json) as bar:
             found = compare_oracles(
                 instances,
                 [name.strip() for name in oracles.split(",")],
@@ -142,7 +99,7 @@ def compare(
                 workers=workers,
                 out=out,
                 budget=Budget(timer.left),
-                watch=watch,
+                watch=None if bar is None else bar.compared,
             )
         if as_json:
             print_json({**found.to_dict(), "out": None if out is None else str(out)})

@@ -6,10 +6,8 @@ import csv
 import io
 
 from mipmech.comparison import Comparison
-from mipmech.report.tables import CALLS, Entry, calls
-
-# A text that begins so is run as a formula by spreadsheets (the wide forms by some, too).
-FORMULAS = tuple("=+-@＝＋－＠")
+from mipmech.report.tables import CALLS, calls
+from mipmech.tables import guarded
 
 
 def spreadsheet(comparison: Comparison) -> str:
@@ -19,14 +17,3 @@ def spreadsheet(comparison: Comparison) -> str:
     writer.writerow(CALLS)
     writer.writerows([guarded(entry) for entry in row] for row in calls(comparison))
     return stream.getvalue()
-
-
-def guarded(entry: Entry) -> Entry:
-    """An entry that no spreadsheet runs; numbers stay as they are.
-
-    >>> guarded("=1+1"), guarded("cells"), guarded(-0.5)
-    ("'=1+1", 'cells', -0.5)
-    """
-    if isinstance(entry, str) and entry.lstrip().startswith(FORMULAS):
-        return "'" + entry
-    return entry

@@ -1,0 +1,266 @@
+"""Commands about batches: bench, and what can be done with the folder of a run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+from typer.core import TyperGroup
+
+from mipmech import batch
+from mipmech.batch.bench import default_folder
+from mipmech.batch.folder import RunFolder
+from mipmech.budget import Budget
+from mipmech.cli.app import (
+    Json,
+    Quiet,
+    Seconds,
+    Work,
+    app,
+    can_be_written,
+    print_json,
+    saying,
+    timer_of,
+)
+from mipmech.cli.counting import counting
+from mipmech.errors import InputError
+from mipmech.parallel import Forecast
+from mipmech.workers import Executor, Processes, cores
+
+
+class _PlanFirst(TyperGroup):
+    """A group whose first word may be a plan: `mipmech bench plan.toml` runs it."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if args and args[0] not in self.commands and args[0] != "--help":
+            args = ["run", *args]
+        parsed: list[str] = super().parse_args(ctx, args)
+        return parsed
+
+
+bench = typer.Typer(
+    cls=_PlanFirst,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="Batches: `mipmech bench PLAN.toml` runs a plan, or what is missing of it.",
+)
+app.add_typer(bench, name="bench")
+
+Workers = Annotated[
+    int | None, typer.Option("--workers", help="Processes of one thread each [all cores].")
+]
+Scheduler = Annotated[
+    str | None,
+    typer.Option("--scheduler", help="A Dask scheduler instead: tcp://host:8786."),
+]
+LocalCluster = Annotated[
+    int | None,
+    typer.Option("--local-cluster", help="A Dask cluster of so many workers on this machine."),
+]
+RunPath = Annotated[Path, typer.Argument(help="The folder of a run.")]
+
+
+def chosen_executor(
+    workers: int | None, scheduler: str | None, local_cluster: int | None
+) -> Callable[[], AbstractContextManager[Executor]]:
+    """Makes the executor that the options ask for."""
+    given = {"workers": workers, "scheduler": scheduler, "local_cluster": local_cluster}
+    named = [name for name, value in given.items() if value is not None]
+    if len(named) > 1:
+        said = f"does not go together with {named[0].replace('_', '-')}; give one of them"
+        raise InputError(said, field=named[1])
+    for name in ("workers", "local_cluster"):
+        value = given[name]
+        if isinstance(value, int) and value < 1:
+            raise InputError(f"is {value}; give 1 or more", field=name)
+    if scheduler is None and local_cluster is None:
+        return lambda: Processes(workers or cores())
+    from mipmech.cluster import Cluster, local  # noqa: PLC0415  (dask is slow to import)
+
+    return lambda: local(local_cluster) if scheduler is None else Cluster(scheduler)
+
+
+@bench.command("run")
+def run(
+    plan: Annotated[Path, typer.Argument(help="A plan file (docs/batches.md).")],
+    out: Annotated[
+        Path | None, typer.Option("--out", help="The run's folder [PLAN.run, beside the plan].")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show the jobs and an estimate; do nothing.")
+    ] = False,
+    retry: Annotated[
+        Literal["failed"] | None,
+        typer.Option("--retry", help="failed: do those again that have no result."),
+    ] = None,
+    part: Annotated[
+        str, typer.Option("--part", help="K/N: only the K-th of N parts of the jobs.")
+    ] = "1/1",
+    workers: Workers = None,
+    scheduler: Scheduler = None,
+    local_cluster: LocalCluster = None,
+    as_json: Json = False,
+    seconds: Seconds = None,
+    quiet: Quiet = False,
+) -> Work:
+    """Run a plan, or what is missing of it."""
+
+    def work() -> int:
+        timer = timer_of(seconds)
+        shown = re.fullmatch(r"([1-9]\d{0,8})/([1-9]\d{0,8})", part)
+        if shown is None or int(shown[1]) > int(shown[2]):
+            raise InputError(f"is {part!r}; give K/N such as 1/4", field="part")
+        share = int(shown[1]), int(shown[2])
+        read = batch.Plan.load(plan)
+        folder = default_folder(read) if out is None else out
+        executor = chosen_executor(workers, scheduler, local_cluster)
+        if dry_run:
+            return _dry_run(
+                read, folder, share, workers or local_cluster or cores(), as_json, quiet
+            )
+        with counting(quiet or as_json) as bar, _lost_is_said():
+            found = batch.bench(
+                read,
+                folder,
+                executor=executor,
+                retry=retry is not None,
+                part=share,
+                budget=Budget(timer.left),
+                watch=None if bar is None else bar.ran,
+                say=(lambda _: None) if bar is None else bar.say,
+            )
+        if as_json:
+            print_json(found.to_dict())
+        else:
+            from mipmech.tell_batch import tell_summary  # noqa: PLC0415  (rich is slow to import)
+
+            tell_summary(found)
+        return 0 if found.complete else 1
+
+    return work
+
+
+@contextmanager
+def _lost_is_said() -> Iterator[None]:
+    """A cluster that cannot be reached at all is bad input, not a bug."""
+    from mipmech.workers import ExecutorLost  # noqa: PLC0415
+
+    try:
+        yield
+    except ExecutorLost as fault:
+        raise InputError(str(fault), field="scheduler") from None
+
+
+def _dry_run(
+    plan: batch.Plan, path: Path, part: tuple[int, int], workers: int, as_json: bool, quiet: bool
+) -> int:
+    with saying("reading the instances", quiet or as_json) as say:
+        watch = None if say is None else lambda done, total: say(f"{done} of {total}")
+        expansion = batch.expand(plan, watch=watch)
+    jobs = expansion.jobs[part[0] - 1 :: part[1]]
+    known = RunFolder.open(path).records().last if (path / "run.json").exists() else {}
+    left = [job for job in jobs if job.id not in known]
+    forecast = Forecast(left, workers)
+    for job in jobs:
+        if job.id in known and known[job.id]["status"] == "done":
+            forecast.learn(job, float(known[job.id]["seconds"]))
+    most = sum(job.limit for job in left) / workers
+    if as_json:
+        listed = [{**job.to_dict(), "label": job.label, "done": job.id in known} for job in jobs]
+        print_json(
+            {
+                "plan": plan.name,
+                "folder": str(path),
+                "jobs": listed,
+                "left": len(left),
+                "workers": workers,
+                "seconds": {"expected": forecast.seconds, "most": most},
+                "broken": [str(error) for error in expansion.broken],
+            }
+        )
+    else:
+        from mipmech.tell_batch import tell_jobs  # noqa: PLC0415  (rich is slow to import)
+
+        tell_jobs(expansion, jobs, set(known), path, workers, forecast.seconds, most)
+    return 0
+
+
+@bench.command("status")
+def status(folder: RunPath, as_json: Json = False, seconds: Seconds = None,
+           quiet: Quiet = False) -> Work:  # fmt: skip
+    """How a run stands; also while it goes on."""
+
+    def work() -> int:
+        timer_of(seconds)
+        with saying(f"reading {folder}", quiet or as_json):
+            found = batch.status(folder)
+        if as_json:
+            print_json(found.to_dict())
+        else:
+            from mipmech.tell_batch import tell_status  # noqa: PLC0415  (rich is slow to import)
+
+            tell_status(found)
+        return 0
+
+    return work
+
+
+@bench.command("export")
+def export(
+    folder: RunPath,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="The file to write [csv: stdout].")
+    ] = None,
+    kind: Annotated[
+        Literal["csv", "parquet"], typer.Option("--format", help="parquet needs pyarrow.")
+    ] = "csv",
+    as_json: Json = False,
+    seconds: Seconds = None,
+    quiet: Quiet = False,
+) -> Work:
+    """The records of a run as one table, a line for each job."""
+
+    def work() -> int:
+        timer_of(seconds)
+        if output is None and as_json:
+            raise InputError("is missing: say where the table goes, -o FILE", field="output")
+        can_be_written(output, "output")
+        with saying(f"reading {folder}", quiet or as_json):
+            text = batch.export(folder, output, kind)
+        if as_json:
+            print_json({"file": str(output), "format": kind})
+        elif output is None:
+            print(text, end="")
+        else:
+            print(f"wrote {output}")
+        return 0
+
+    return work
+
+
+@bench.command("merge")
+def merge(
+    folders: Annotated[list[Path], typer.Argument(help="Folders of runs.")],
+    out: Annotated[Path, typer.Option("--out", help="The folder to put them into.")],
+    as_json: Json = False,
+    seconds: Seconds = None,
+    quiet: Quiet = False,
+) -> Work:
+    """Put the records of several runs into one folder; the others stay as they are."""
+
+    def work() -> int:
+        timer_of(seconds)
+        with saying(f"merging into {out}", quiet or as_json):
+            found = batch.merge(folders, out)
+        if as_json:
+            print_json(found.to_dict())
+        else:
+            print(f"{found.folder}: {found.records:,} records, {found.added:,} of them new;"
+                  f" {found.twice:,} were there more than once")  # fmt: skip
+        return 0
+
+    return work

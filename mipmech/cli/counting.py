@@ -1,0 +1,85 @@
+"""Progress over many jobs: a bar on a terminal, a line now and then in a log."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from mipmech.batch.runner import Progress
+from mipmech.compare import Progress as Compared
+from mipmech.parallel import duration
+
+# A log gets a line at every tenth of the jobs, and at least this often while anything ends.
+EVERY = 60.0
+
+
+class Counting:
+    """Shows progress, and says what has to be said in between."""
+
+    def __init__(self, show: Callable[[int, int, str, str], None], say: Callable[[str], None]):
+        self._show = show
+        self.say = say
+
+    def compared(self, now: Compared) -> None:
+        """A comparison has come so far."""
+        self._show(now.done, now.total, f"about {duration(now.left)} left", now.note)
+
+    def ran(self, now: Progress) -> None:
+        """A batch has come so far."""
+        failed = f"{now.failed} without result, " if now.failed else ""
+        rate = f"{now.rate:.3g} jobs/s, " if now.rate >= 1 else f"{60 * now.rate:.3g} jobs/min, "
+        rest = f"{failed}{rate if now.rate else ''}about {duration(now.left)} left"
+        self._show(now.done, now.total, rest, now.note)
+
+
+@contextmanager
+def counting(quiet: bool) -> Iterator[Counting | None]:
+    """A progress bar on stderr; in a log, a line now and then."""
+    if quiet:
+        yield None
+    elif sys.stderr.isatty():
+        with _bar() as counting:
+            yield counting
+    else:
+        yield _log()
+
+
+def _log() -> Counting:
+    told = -1
+    when = time.monotonic()
+
+    def show(done: int, total: int, rest: str, _note: str) -> None:
+        nonlocal told, when
+        tenth = 10 * done // max(total, 1)
+        if tenth > told or time.monotonic() - when > EVERY:
+            told, when = tenth, time.monotonic()
+            say(f"{done} of {total} done, {rest}")
+
+    def say(text: str) -> None:
+        print(text, file=sys.stderr, flush=True)
+
+    return Counting(show, say)
+
+
+@contextmanager
+def _bar() -> Iterator[Counting]:
+    from rich.console import Console  # noqa: PLC0415  (slow to import)
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn  # noqa: PLC0415
+    from rich.progress import Progress as Bar  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    console = Console(stderr=True)
+    columns: tuple[Any, ...] = (
+        BarColumn(bar_width=20), MofNCompleteColumn(),
+        TextColumn("{task.fields[rest]}", markup=False),
+    )  # fmt: skip
+    with Bar(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("", total=None, rest="starting the workers")
+
+        def show(done: int, total: int, rest: str, note: str) -> None:
+            bar.update(task, completed=done, total=total, rest=f"{rest}; {note}")
+
+        yield Counting(show, lambda text: console.print(Text(text)))
