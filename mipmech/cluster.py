@@ -1,1 +1,216 @@
-"""Tasks on a Dask cluster: the same interface as `workers.Processes`, for many machines."""
+"""Tasks on a Dask cluster: the same interface as `workers.Processes`, for many machines.
+
+A Dask worker hands each task to a worker process of its own (`workers.Processes`), so that limits
+on time and memory hold there too, and a solver that crashes takes no Dask worker along. Nothing but
+the network is shared: what a task needs travels with it, and what it found comes back.
+
+A Dask worker that dies costs the repetition of what it was doing; Dask sees to that. If the
+scheduler is lost, nothing more can come back: `ExecutorLost`.
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import math
+import pickle
+import queue
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Self
+
+from mipmech.errors import InputError
+from mipmech.workers import Ended, ExecutorLost, How, Processes, Task
+
+# Seconds until a scheduler that does not answer counts as lost.
+PATIENCE = 10.0
+# How often the number of workers is asked for.
+CENSUS = 2.0
+# Tasks for each slot that are on their way or waiting there, so that none has to wait for us.
+AHEAD = 2
+
+
+class Cluster:
+    """A Dask cluster, reached through its scheduler.
+
+    scheduler : its address, such as tcp://host:8786
+    """
+
+    def __init__(self, scheduler: str, patience: float = PATIENCE) -> None:
+        distributed = _distributed()
+        self.scheduler = scheduler
+        try:
+            client = distributed.Client(scheduler, timeout=patience, set_as_default=False)
+        except (OSError, ValueError, TypeError) as error:
+            said = f"the scheduler {scheduler} cannot be reached within {patience:g} s"
+            raise ExecutorLost(f"{said} ({type(error).__name__})") from None
+        self._client: Any = client
+        self._running: dict[Any, str] = {}
+        self._ended: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._number = 0
+        self._slots, self._counted = 0, -math.inf
+        self._census()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def slots(self) -> int:
+        """How many tasks run at once: the threads of all workers at the last census."""
+        return max(1, self._slots)
+
+    @property
+    def running(self) -> int:
+        """Tasks that were given and have not ended."""
+        return len(self._running)
+
+    @property
+    def free(self) -> int:
+        """How many more tasks may be given now."""
+        self._census()
+        return max(0, AHEAD * self.slots - self.running)
+
+    def give(self, task: Task) -> None:
+        """Send a task to the scheduler."""
+        from mipmech import __version__  # noqa: PLC0415  (it imports this module)
+
+        self._number += 1
+        future = self._client.submit(
+            on_worker, pickle.dumps(task), __version__,
+            key=f"mipmech-{self._client.id}-{self._number}", pure=False,
+        )  # fmt: skip
+        self._running[future] = task.key
+        future.add_done_callback(self._ended.put)
+
+    def wait(self, seconds: float) -> list[Ended]:
+        """The tasks that ended, as soon as there are any; empty after so many seconds."""
+        found: list[Ended] = []
+        until = time.monotonic() + seconds
+        while not found and self._running:
+            self._see_that_it_lives()
+            try:
+                found.append(self._end(self._ended.get(timeout=max(0.0, until - time.monotonic()))))
+                while not self._ended.empty():
+                    found.append(self._end(self._ended.get()))
+            except queue.Empty:
+                break
+            except ExecutorLost:
+                if not found:
+                    raise
+        return found
+
+    def _end(self, future: Any) -> Ended:
+        key = self._running[future]
+        if future.status == "cancelled":
+            raise ExecutorLost(self._lost)
+        try:
+            ended = future.result(timeout=PATIENCE)
+        except Exception as error:
+            if not self._lives:
+                raise ExecutorLost(self._lost) from None
+            # KilledWorker: every worker that tried it died. Anything else is a fault in a worker.
+            how: How = "died" if type(error).__name__ == "KilledWorker" else "error"
+            ended = Ended(key, how, reason=f"{type(error).__name__}: {error}")
+        del self._running[future]
+        future.release()
+        assert isinstance(ended, Ended)
+        return ended
+
+    @property
+    def _lost(self) -> str:
+        return f"the scheduler {self.scheduler} is lost"
+
+    @property
+    def _lives(self) -> bool:
+        stream = self._client.scheduler_comm
+        return self._client.status == "running" and stream is not None and not stream.comm.closed()
+
+    def _see_that_it_lives(self) -> None:
+        if not self._lives:
+            raise ExecutorLost(self._lost)
+
+    def _census(self) -> None:
+        """Count the workers, now and then; there may be none yet."""
+        now = time.monotonic()
+        if now - self._counted < CENSUS or not self._lives:
+            return
+        self._counted = now
+        try:
+            self._slots = sum(self._client.nthreads().values())
+        except (OSError, TimeoutError):
+            return  # if that is the end, `wait` will notice
+
+    def close(self) -> None:
+        """Give back what still runs, and leave the cluster."""
+        logger = logging.getLogger("distributed")
+        before = logger.level
+        logger.setLevel(logging.CRITICAL)  # a lost scheduler was told of already
+        try:
+            if self._lives and self._running:
+                self._client.cancel(list(self._running), force=True)
+            self._client.close(timeout=PATIENCE)
+        except (OSError, TimeoutError):
+            pass
+        finally:
+            logger.setLevel(before)
+
+
+@contextmanager
+def local(workers: int) -> Iterator[Cluster]:
+    """A cluster of this machine alone: so many Dask workers of one thread each."""
+    distributed = _distributed()
+    machines = distributed.LocalCluster(
+        n_workers=workers,
+        threads_per_worker=1,
+        dashboard_address=None,
+        silence_logs=logging.CRITICAL,
+    )
+    try:
+        with Cluster(machines.scheduler_address) as cluster:
+            yield cluster
+    finally:
+        machines.close(timeout=PATIENCE)
+
+
+def _distributed() -> Any:
+    try:
+        import distributed  # noqa: PLC0415  (an extra, and slow to import)
+    except ImportError:
+        said = "a cluster needs Dask: pip install 'mipmech[cluster]'"
+        raise InputError(said, field="scheduler") from None
+    return distributed
+
+
+# ------------------------------------------------------------------ on a Dask worker
+
+# Worker processes of this Dask worker that have nothing to do; one for each of its threads.
+_IDLE: queue.SimpleQueue[Processes] = queue.SimpleQueue()
+
+
+def on_worker(message: bytes, version: str) -> Ended:
+    """Do a task in a process beside this Dask worker."""
+    from mipmech import __version__  # noqa: PLC0415  (it imports this module)
+
+    if version != __version__:
+        raise RuntimeError(
+            f"this worker has mipmech {__version__}, the one who asks has {version}; install the"
+            " same version everywhere"
+        )
+    task: Task = pickle.loads(message)
+    try:
+        executor = _IDLE.get_nowait()
+    except queue.Empty:
+        executor = Processes(1)
+        atexit.register(executor.close)
+    try:
+        executor.give(task)
+        while True:
+            ended = executor.wait(1.0)
+            if ended:
+                return ended[0]
+    finally:
+        _IDLE.put(executor)

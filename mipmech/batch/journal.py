@@ -26,6 +26,7 @@ from mipmech.errors import InputError
 
 # A record waits at most this long for others to share its way to the disk.
 WINDOW = 0.02
+MOST_TOGETHER = 10_000
 # Bytes looked at in one step when the end of a torn file is searched.
 STEP = 1 << 16
 
@@ -145,7 +146,8 @@ class Journal:
         while open_:
             lot, open_ = self._lot()
             try:
-                self._write(lot)
+                if lot:
+                    self._write(lot)
             except Exception as error:  # whatever it is, nothing after it may count as written
                 self._fault = error
                 return
@@ -159,9 +161,10 @@ class Journal:
             return [], False
         lot = [first]
         until = time.monotonic() + self.window
-        while (left := until - time.monotonic()) > 0:
-            try:
-                entry = self._inbox.get(timeout=left)
+        while len(lot) < MOST_TOGETHER:
+            left = until - time.monotonic()
+            try:  # after the window, only what is there already
+                entry = self._inbox.get(block=left > 0, timeout=max(left, 0.0))
             except queue.Empty:
                 break
             if entry is None:

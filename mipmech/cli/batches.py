@@ -27,9 +27,10 @@ from mipmech.cli.app import (
     timer_of,
 )
 from mipmech.cli.counting import counting
+from mipmech.cluster import Cluster, local
 from mipmech.errors import InputError
 from mipmech.parallel import Forecast
-from mipmech.workers import Executor, Processes, cores
+from mipmech.workers import Executor, ExecutorLost, Processes, cores
 
 
 class _PlanFirst(TyperGroup):
@@ -77,11 +78,11 @@ def chosen_executor(
         value = given[name]
         if isinstance(value, int) and value < 1:
             raise InputError(f"is {value}; give 1 or more", field=name)
-    if scheduler is None and local_cluster is None:
-        return lambda: Processes(workers or cores())
-    from mipmech.cluster import Cluster, local  # noqa: PLC0415  (dask is slow to import)
-
-    return lambda: local(local_cluster) if scheduler is None else Cluster(scheduler)
+    if scheduler is not None:
+        return lambda: Cluster(scheduler)
+    if local_cluster is not None:
+        return lambda: local(local_cluster)
+    return lambda: Processes(workers or cores())
 
 
 @bench.command("run")
@@ -147,8 +148,6 @@ def run(
 @contextmanager
 def _lost_is_said() -> Iterator[None]:
     """A cluster that cannot be reached at all is bad input, not a bug."""
-    from mipmech.workers import ExecutorLost  # noqa: PLC0415
-
     try:
         yield
     except ExecutorLost as fault:
