@@ -31,6 +31,11 @@ def settled_after_closing(writer):
     return writer.settled()
 
 
+def never_settles(writer):
+    while True:
+        assert writer.settled() == []
+
+
 def whole(path):
     return [record["id"] for record in journal.read(path) if record is not None]
 
@@ -156,8 +161,7 @@ def test_a_full_disk(tmp_path):
     os.dup2(full, writer._file)
     writer.append("b", {"id": "b"})
     with pytest.raises(JournalFault) as caught:
-        while True:
-            assert writer.settled() == []
+        never_settles(writer)
     assert caught.value.errno == errno.ENOSPC
     assert "no space left" in str(caught.value)
     writer.close()

@@ -9,6 +9,7 @@ and counted.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import queue
@@ -187,7 +188,8 @@ class Journal:
                 data = data[os.write(self._file, data) :]
             os.fsync(self._file)
         except OSError:
-            os.ftruncate(self._file, self._end)  # nothing half written stays behind
+            with contextlib.suppress(OSError):  # if it stays, the next writer cuts it off
+                os.ftruncate(self._file, self._end)
             raise
         self._end += size
 
