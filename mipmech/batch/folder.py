@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 from mipmech import files
@@ -61,7 +62,7 @@ class Records:
         lines = damaged = 0
         for record in found:
             lines += 1
-            if record is None or not isinstance(record.get("id"), str):
+            if record is None or not _understood(record):
                 damaged += 1
             else:
                 last[record["id"]] = record
@@ -71,6 +72,27 @@ class Records:
     def failed(self) -> dict[str, Record]:
         """The jobs that have no result."""
         return {key: record for key, record in self.last.items() if record["status"] != "done"}
+
+
+# What every record has, and of which type it is.
+SHAPE: dict[str, type | tuple[type, ...]] = {
+    "id": str, "status": str, "attempt": int, "task": str, "instance": dict, "options": dict,
+    "repetition": int, "allowed": dict, "bounds": (dict, NoneType), "seconds": (int, float),
+    "memory": (int, NoneType), "reason": (str, NoneType), "started": (str, NoneType),
+    "ended": str, "worker": str, "made_by": (dict, NoneType), "certificate": (str, NoneType),
+    "result": (dict, NoneType), "events": list,
+}  # fmt: skip
+SUBJECT = {"name": str, "digest": str, "group": str, "agents": int, "rank": int}
+
+
+def _understood(record: Record) -> bool:
+    """Whether a record has the shape that all readers count on."""
+    return all(
+        isinstance(part.get(name), kind)
+        for part, shape in ((record, SHAPE), (record.get("instance"), SUBJECT))
+        if isinstance(part, dict)
+        for name, kind in shape.items()
+    )
 
 
 @dataclass(frozen=True)

@@ -46,6 +46,9 @@ class Entry:
 class JournalFault(OSError):
     """The records cannot be written any more; those that are settled are safe."""
 
+    def __str__(self) -> str:
+        return str(self.strerror)
+
 
 def line_of(record: Mapping[str, Any]) -> bytes:
     r"""A record as a line.
