@@ -15,12 +15,13 @@ import logging
 import math
 import pickle
 import queue
+import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Self
 
-from mipmech.errors import InputError
+from mipmech.errors import InputError, shorten
 from mipmech.workers import Ended, ExecutorLost, How, Processes, Task
 
 # Seconds until a scheduler that does not answer counts as lost.
@@ -38,13 +39,17 @@ class Cluster:
     """
 
     def __init__(self, scheduler: str, patience: float = PATIENCE) -> None:
+        if re.fullmatch(r"([a-z]+://)?[^\s/]+:\d+", scheduler) is None:
+            said = f"is {shorten(scheduler)}; give an address such as tcp://host:8786"
+            raise InputError(said, field="scheduler")
         distributed = _distributed()
         self.scheduler = scheduler
+        _silence()
         try:
             client = distributed.Client(scheduler, timeout=patience, set_as_default=False)
-        except (OSError, ValueError, TypeError) as error:
+        except (OSError, ValueError, TypeError):
             said = f"the scheduler {scheduler} cannot be reached within {patience:g} s"
-            raise ExecutorLost(f"{said} ({type(error).__name__})") from None
+            raise ExecutorLost(said) from None
         self._client: Any = client
         self._running: dict[Any, str] = {}
         self._ended: queue.SimpleQueue[Any] = queue.SimpleQueue()
@@ -146,17 +151,19 @@ class Cluster:
 
     def close(self) -> None:
         """Give back what still runs, and leave the cluster."""
-        logger = logging.getLogger("distributed")
-        before = logger.level
-        logger.setLevel(logging.CRITICAL)  # a lost scheduler was told of already
         try:
             if self._lives and self._running:
                 self._client.cancel(list(self._running), force=True)
             self._client.close(timeout=PATIENCE)
         except (OSError, TimeoutError):
-            pass
-        finally:
-            logger.setLevel(before)
+            pass  # there is nobody left to say goodbye to
+
+
+def _silence() -> None:
+    """Dask tells of a lost connection at length; whoever uses a `Cluster` is told by us."""
+    for name in list(logging.root.manager.loggerDict):
+        if name.split(".")[0] in ("distributed", "tornado"):
+            logging.getLogger(name).setLevel(logging.CRITICAL)
 
 
 @contextmanager

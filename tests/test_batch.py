@@ -332,7 +332,7 @@ def test_a_folder_that_is_something_else(tmp_path):
         with pytest.raises(InputError, match="cannot be used for a run"):
             bench(write_plan(tmp_path, ETAS), wrong)
     for reader in (status, lambda path: export(path, None), RunFolder.open):
-        with pytest.raises(InputError, match="holds no run.json"):
+        with pytest.raises(InputError, match="holds no run"):
             reader(tmp_path)
         with pytest.raises(InputError, match="does not exist"):
             reader(tmp_path / "none")

@@ -21,7 +21,7 @@ def plan_of(tmp_path, text):
 
 FAULTS = {
     "not TOML": ("format = ", None, "is not TOML"),
-    "no format": ("name = 'x'", "format", 'is missing; this program reads format = "mipmech/plan@1'),
+    "no format": ("name = 'x'", "format", 'is missing; this program reads format = "mipmech/plan'),
     "other format": ("format = 'mipmech/plan@2'", "format", "is 'mipmech/plan@2'"),
     "no instances": (HEAD + TASKS, "instances", r"give one \[\[instances\]\] or more"),
     "no tasks": (HEAD + INSTANCES, "tasks", r"give one \[\[tasks\]\] or more"),
@@ -169,7 +169,7 @@ def test_an_id_hangs_on_what_the_result_hangs_on(tmp_path, monkeypatch):
     assert all(set(ids(text)).isdisjoint(known) for text in others)
     assert ids(base + "repetitions = 3\n")[0] == known[0]
     assert len(set(ids(base + "repetitions = 3\n"))) == 3
-    monkeypatch.setattr(jobs, "_version", lambda name: "99")
+    monkeypatch.setattr(jobs, "_version", lambda _: "99")
     assert set(ids(base)).isdisjoint(known)
 
 
