@@ -33,12 +33,13 @@ def tell_jobs(
     with _in_one_piece() as console:
         console.print(Text(expansion.plan.name, style="bold"))
         table = Table(box=SIMPLE_HEAD, show_edge=False)
-        for column in ("id", "job", "on record"):
-            table.add_column(column)
+        table.add_column("id", no_wrap=True)
+        table.add_column("job")
+        table.add_column("", no_wrap=True)
         table.add_column("seconds", justify="right")
         for job in jobs[:LISTED]:
-            there = "yes" if job.id in known else "broken" if job.fault is not None else ""
-            table.add_row(job.id, Text(job.label), there, f"{job.limit:g}")
+            state = "done" if job.id in known else "broken" if job.fault is not None else ""
+            table.add_row(job.id[:8], Text(job.label), state, f"{job.limit:g}")
         console.print(table)
         if len(jobs) > LISTED:
             console.print(f" … and {len(jobs) - LISTED:,} more (--json lists all)")
