@@ -33,7 +33,8 @@ def finished(tmp_path_factory):
     return folder
 
 
-def test_a_dry_run_shows_the_jobs_and_does_nothing(plan, capsys):
+def test_a_dry_run_shows_the_jobs_and_does_nothing(plan, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
     status, out, err = run(capsys, plan, "--dry-run", "--workers", "2")
     assert (status, err) == (0, "")
     assert "oracle sweep at η = 0.5 ‖P w_f‖ on gaussian-mixture-m15-k2-s1" in " ".join(out.split())

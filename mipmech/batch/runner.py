@@ -203,7 +203,7 @@ class _Loop:
                         break  # somebody pressed Ctrl-C, and nothing runs any more
                     for end in self.executor.wait(HEARTBEAT):
                         self._take(end, journal)
-                    if not self.executor.running:
+                    if not self.executor.running and (self.ctrl_c or not self.waiting):
                         time.sleep(min(HEARTBEAT, journal.window))  # only the disk is waited for
                     self.settle(journal)
             except (ExecutorLost, JournalFault) as fault:
