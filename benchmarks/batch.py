@@ -70,10 +70,8 @@ def main() -> None:
             timed(TRIVIAL.format(instances=50), workers) for _ in range(rounds)
         )
         each, inside = 1e3 * seconds / jobs, 1e3 * work / jobs
-        overhead = each - inside / workers
-        print(
-            f"| {workers} | {jobs + 1:,} | {each:.2f} | {inside / workers:.2f} | {overhead:.2f} ms |"
-        )
+        share = inside / workers
+        print(f"| {workers} | {jobs + 1:,} | {each:.2f} | {share:.2f} | {each - share:.2f} ms |")
 
     print("\nWhat a second worker is worth (32 certificates, m = 60, k = 4):\n")
     print("| round | one worker | two workers | ratio |")
