@@ -6,14 +6,11 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from typer.core import TyperGroup
 
-from mipmech import batch
-from mipmech.batch.bench import default_folder
-from mipmech.batch.folder import RunFolder
 from mipmech.budget import Budget
 from mipmech.cli.app import (
     Json,
@@ -29,8 +26,10 @@ from mipmech.cli.app import (
 from mipmech.cli.counting import counting
 from mipmech.cluster import Cluster, local
 from mipmech.errors import InputError
-from mipmech.parallel import Forecast
 from mipmech.workers import Executor, ExecutorLost, Processes, cores
+
+if TYPE_CHECKING:  # batches are imported when they are first needed: help comes at once without
+    from mipmech.batch import Plan
 
 
 class _PlanFirst(TyperGroup):
@@ -111,6 +110,9 @@ def run(
     """Run a plan, or what is missing of it."""
 
     def work() -> int:
+        from mipmech import batch  # noqa: PLC0415
+        from mipmech.batch.bench import default_folder  # noqa: PLC0415
+
         timer = timer_of(seconds)
         shown = re.fullmatch(r"([1-9]\d{0,8})/([1-9]\d{0,8})", part)
         if shown is None or int(shown[1]) > int(shown[2]):
@@ -155,13 +157,16 @@ def _lost_is_said() -> Iterator[None]:
 
 
 def _dry_run(
-    plan: batch.Plan, path: Path, part: tuple[int, int], workers: int, as_json: bool, quiet: bool
+    plan: Plan, path: Path, part: tuple[int, int], workers: int, as_json: bool, quiet: bool
 ) -> int:
+    from mipmech import batch  # noqa: PLC0415
+    from mipmech.parallel import Forecast  # noqa: PLC0415
+
     with saying("reading the instances", quiet or as_json) as say:
         watch = None if say is None else lambda done, total: say(f"{done} of {total}")
         expansion = batch.expand(plan, watch=watch)
     jobs = expansion.jobs[part[0] - 1 :: part[1]]
-    known = RunFolder.open(path).records().last if (path / "run.json").exists() else {}
+    known = batch.RunFolder.open(path).records().last if (path / "run.json").exists() else {}
     left = [job for job in jobs if job.id not in known]
     forecast = Forecast(left, workers)
     for job in jobs:
@@ -194,6 +199,8 @@ def status(folder: RunPath, as_json: Json = False, seconds: Seconds = None,
     """How a run stands; also while it goes on."""
 
     def work() -> int:
+        from mipmech import batch  # noqa: PLC0415
+
         timer_of(seconds)
         with saying(f"reading {folder}", quiet or as_json):
             found = batch.status(folder)
@@ -224,6 +231,8 @@ def export(
     """The records of a run as one table, a line for each job."""
 
     def work() -> int:
+        from mipmech import batch  # noqa: PLC0415
+
         timer_of(seconds)
         if output is None and as_json:
             raise InputError("is missing: say where the table goes, -o FILE", field="output")
@@ -252,6 +261,8 @@ def merge(
     """Put the records of several runs into one folder; the others stay as they are."""
 
     def work() -> int:
+        from mipmech import batch  # noqa: PLC0415
+
         timer_of(seconds)
         with saying(f"merging into {out}", quiet or as_json):
             found = batch.merge(folders, out)

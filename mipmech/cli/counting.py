@@ -6,11 +6,13 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from mipmech.batch.runner import Progress
-from mipmech.compare import Progress as Compared
 from mipmech.parallel import duration
+
+if TYPE_CHECKING:
+    from mipmech.batch.runner import Progress
+    from mipmech.compare import Progress as Compared
 
 # A log gets a line at every tenth of the jobs, and at least this often while anything ends.
 EVERY = 60.0
