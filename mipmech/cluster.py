@@ -56,6 +56,7 @@ class Cluster:
         self._number = 0
         self._slots, self._counted = 0, -math.inf
         self._census()
+        self._see_that_versions_agree()
 
     def __enter__(self) -> Self:
         return self
@@ -81,11 +82,9 @@ class Cluster:
 
     def give(self, task: Task) -> None:
         """Send a task to the scheduler."""
-        from mipmech import __version__  # noqa: PLC0415  (it imports this module)
-
         self._number += 1
         future = self._client.submit(
-            on_worker, pickle.dumps(task), __version__,
+            on_worker, pickle.dumps(task), version_here(),
             key=f"mipmech-{self._client.id}-{self._number}", pure=False,
         )  # fmt: skip
         self._running[future] = task.key
@@ -137,6 +136,22 @@ class Cluster:
     def _see_that_it_lives(self) -> None:
         if not self._lives:
             raise ExecutorLost(self._lost)
+
+    def _see_that_versions_agree(self) -> None:
+        """A result of another version is another result; one that comes later is refused there."""
+        here = version_here()
+        try:
+            found = self._client.run(version_here)
+        except Exception as error:
+            self.close()
+            said = f"the workers of {self.scheduler} cannot load mipmech: {error}"
+            raise InputError(said, field="scheduler") from None
+        others = {address: there for address, there in found.items() if there != here}
+        if others:
+            self.close()
+            address, there = next(iter(others.items()))
+            said = f"worker {address} has mipmech {there}, and {here} asks; install the same"
+            raise InputError(said, field="scheduler")
 
     def _census(self) -> None:
         """Count the workers, now and then; there may be none yet."""
@@ -198,13 +213,18 @@ def _distributed() -> Any:
 _IDLE: queue.SimpleQueue[Processes] = queue.SimpleQueue()
 
 
-def on_worker(message: bytes, version: str) -> Ended:
-    """Do a task in a process beside this Dask worker."""
+def version_here() -> str:
+    """The version of mipmech in this process."""
     from mipmech import __version__  # noqa: PLC0415  (it imports this module)
 
-    if version != __version__:
+    return __version__
+
+
+def on_worker(message: bytes, version: str) -> Ended:
+    """Do a task in a process beside this Dask worker."""
+    if version != version_here():
         raise RuntimeError(
-            f"this worker has mipmech {__version__}, the one who asks has {version}; install the"
+            f"this worker has mipmech {version_here()}, the one who asks has {version}; install the"
             " same version everywhere"
         )
     task: Task = pickle.loads(message)

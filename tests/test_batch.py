@@ -21,6 +21,7 @@ from mipmech.batch import Plan, RunFolder, bench, expand, export, merge, status
 from mipmech.batch.folder import RECORDS
 from mipmech.batch.journal import line_of
 from mipmech.batch.runner import Clock
+from mipmech.batch.tasks import Bounds, Outcome
 from mipmech.workers import Processes
 from tests import batches, test_workers
 from tests.batches import HEAD, SMALL, TWO_HUNDRED, lines, results, write_plan
@@ -196,6 +197,17 @@ def test_a_broken_instance_among_good_ones(tmp_path):
     assert status(tmp_path / "plan.run").other == 2
 
 
+def test_a_result_that_is_no_json_does_not_end_the_run(tmp_path):
+    made = Sabotage({0.5: (_not_a_number,)})
+    summary = bench(write_plan(tmp_path, ETAS), tmp_path / "run", executor=lambda: made)
+    assert (summary.done, summary.failed) == (4, {"failed": 1})
+    assert "cannot be recorded" in by_eta(tmp_path / "run")[0.5]["reason"]
+
+
+def _not_a_number():
+    return Outcome({"value": math.nan}, Bounds("gain", "gap", 0.0, math.inf, None))
+
+
 def test_only_broken_instances_are_bad_input(tmp_path):
     (tmp_path / "broken.json").write_text("{}")
     task = "[[instances]]\nfiles = ['*.json']\n[[tasks]]\ntask = 'certify'\n"
@@ -306,7 +318,7 @@ def test_merging_into_itself_is_refused(tmp_path):
 
 
 def test_two_runs_at_once(tmp_path):
-    plan = write_plan(tmp_path, TWO_HUNDRED)
+    plan = write_plan(tmp_path, LONG)
     folder = tmp_path / "run"
     first = batches.start(plan, "--out", folder, "--workers", "1", "--quiet")
     try:

@@ -12,6 +12,7 @@ import pytest
 
 pytest.importorskip("distributed")
 
+import mipmech
 from mipmech import InputError, check
 from mipmech.batch import RunFolder, bench, status
 from mipmech.batch.folder import RECORDS
@@ -147,6 +148,18 @@ def test_no_scheduler(tmp_path):
     done = batches.bench(write_plan(tmp_path, SMALL), *words, status=2)
     assert done["error"]["message"] == "the scheduler 127.0.0.1:1 cannot be reached within 10 s"
     assert RunFolder.open(tmp_path / "run").records().lines == 0
+
+
+def test_other_versions_are_refused(machines, monkeypatch):
+    Cluster(machines[0]).close()
+    monkeypatch.setattr(mipmech, "__version__", "0.0.0")
+    with pytest.raises(InputError, match=r"has mipmech 0\.[5-9].*, and 0\.0\.0 asks"):
+        wait_for_workers(machines[0])
+
+
+def wait_for_workers(address):
+    while True:  # those that are not there yet cannot be asked
+        Cluster(address).close()
 
 
 def test_another_version_is_refused():

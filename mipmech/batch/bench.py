@@ -24,6 +24,7 @@ def bench(
     retry: bool = False,
     part: tuple[int, int] = (1, 1),
     budget: Budget | None = None,
+    reading: Callable[[int, int], None] | None = None,
     watch: Callable[[Progress], None] | None = None,
     say: Callable[[str], None] = lambda _: None,
     clock: Clock | None = None,
@@ -35,6 +36,7 @@ def bench(
     executor : makes another executor, such as `cluster.Cluster`, instead
     retry : do those again that have no result
     part : (k, n), only the k-th of n parts of the jobs, for several machines without a cluster
+    reading : receives how many instances were read, and how many there are
     watch, say : receive progress, and what a person should know at once
     """
     timer = (budget or Budget()).start()
@@ -48,7 +50,7 @@ def bench(
         raise InputError(said, field="part")
     folder = RunFolder.make(out)
     with folder.locked():
-        expansion = expand(read, folder.keep)
+        expansion = expand(read, folder.keep, reading)
         folder.follow(expansion)
         for fault in expansion.broken:
             say(f"no instance: {fault}")

@@ -36,7 +36,7 @@ def export(path: str | Path, output: str | Path | None, format: Format = "csv") 
     parquet needs pyarrow: ``pip install mipmech[parquet]``.
     """
     folder = RunFolder.open(path)
-    rows = [row_of(record) for record in folder.records().last.values()]
+    rows = [row_of(record) for record in folder.records(whole=False).last.values()]
     if format == "parquet":
         if output is None:
             raise InputError("is missing: a parquet file needs a name, -o FILE", field="output")

@@ -56,8 +56,8 @@ class Records:
     damaged: int
 
     @classmethod
-    def of(cls, found: Iterable[Record | None]) -> Records:
-        """What counts of these."""
+    def of(cls, found: Iterable[Record | None], whole: bool = True) -> Records:
+        """What counts of these; if not ``whole``, without the parts that take up much memory."""
         last: dict[str, Record] = {}
         lines = damaged = 0
         for record in found:
@@ -66,6 +66,9 @@ class Records:
                 damaged += 1
             else:
                 last[record["id"]] = record
+                if not whole:
+                    for name in LARGE_PARTS:
+                        del record[name]
         return cls(last, lines, damaged)
 
     @property
@@ -82,6 +85,7 @@ SHAPE: dict[str, type | tuple[type, ...]] = {
     "ended": str, "worker": str, "made_by": (dict, NoneType), "certificate": (str, NoneType),
     "result": (dict, NoneType), "events": list,
 }  # fmt: skip
+LARGE_PARTS = ("result", "events")
 SUBJECT = {"name": str, "digest": str, "group": str, "agents": int, "rank": int}
 
 
@@ -185,9 +189,12 @@ class RunFolder:
 
     # ------------------------------------------------------------ records
 
-    def records(self) -> Records:
-        """What has become of every job so far; also while somebody writes."""
-        return Records.of(journal.read(self.path / RECORDS))
+    def records(self, whole: bool = True) -> Records:
+        """What has become of every job so far; also while somebody writes.
+
+        whole : with results and events, which are most of a record
+        """
+        return Records.of(journal.read(self.path / RECORDS), whole)
 
     def certificate(self, job: str) -> Path:
         """Where the certificate of a job lies."""

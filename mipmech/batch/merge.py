@@ -49,7 +49,7 @@ def merge(sources: Sequence[str | Path], out: str | Path) -> Merged:
     target = RunFolder.make(out)
     added = twice = 0
     with target.locked():
-        had = target.records().last
+        had = target.records(whole=False).last
         with target.journal() as journal:
             for source in opened:
                 for name in (PLANS, INSTANCES):

@@ -123,7 +123,7 @@ def run(
     """
     k, n = part
     jobs = expansion.jobs[k - 1 :: n]
-    records = folder.records()
+    records = folder.records(whole=False)
     with folder.journal() as journal:
         loop = _Loop(jobs, folder, executor, timer, records, retry, clock or Clock())
         loop.watch, loop.say = watch, say
@@ -238,9 +238,15 @@ class _Loop:
                 self.say(f"{job.label}: {end.reason}; it is tried once more")
                 self.waiting.append(job)
                 return
-        record, attached = self._record(job, end)
         self.ended[job.id] = end
-        journal.append(job.id, record, attached)
+        try:
+            journal.append(job.id, *self._record(job, end))
+        except ValueError as fault:  # a number that is none: a bug, but not one to lose a run to
+            end = self.ended[job.id] = Ended(
+                job.id, "error", None, f"its result cannot be recorded: {fault}", end.seconds,
+                end.memory, end.worker,
+            )  # fmt: skip
+            journal.append(job.id, *self._record(job, end))
 
     def settle(self, journal: Journal) -> None:
         """Count what has reached the disk."""

@@ -43,7 +43,7 @@ def status(path: str | Path) -> Status:
     folder = RunFolder.open(path)
     busy = folder.busy
     plan = folder.plan()
-    records = folder.records()
+    records = folder.records(whole=False)
     counts: Counter[str] = Counter()
     kinds: dict[str, Counter[str]] = {}
     failures = []

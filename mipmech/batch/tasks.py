@@ -7,6 +7,7 @@ it found goes back with the answer, a certificate included.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -83,7 +84,10 @@ class _Trace:
         self.steps: list[Step] = []
 
     def __call__(self, event: Event) -> None:
-        step = (event.seconds, event.lower, event.upper, event.work)
+        upper = event.upper
+        if upper is not None and not math.isfinite(upper):
+            upper = None  # nothing is known yet
+        step = (event.seconds, event.lower, upper, event.work)
         if not self.steps or self.steps[-1][1:3] != step[1:3]:
             self.steps.append(step)
             if len(self.steps) > LONGEST_TRACE:

@@ -133,6 +133,7 @@ def run(
                 retry=retry is not None,
                 part=share,
                 budget=Budget(timer.left),
+                reading=None if bar is None else bar.reading,
                 watch=None if bar is None else bar.ran,
                 say=(lambda _: None) if bar is None else bar.say,
             )
@@ -166,7 +167,9 @@ def _dry_run(
         watch = None if say is None else lambda done, total: say(f"{done} of {total}")
         expansion = batch.expand(plan, watch=watch)
     jobs = expansion.jobs[part[0] - 1 :: part[1]]
-    known = batch.RunFolder.open(path).records().last if (path / "run.json").exists() else {}
+    known = (
+        batch.RunFolder.open(path).records(whole=False).last if (path / "run.json").exists() else {}
+    )
     left = [job for job in jobs if job.id not in known]
     forecast = Forecast(left, workers)
     for job in jobs:

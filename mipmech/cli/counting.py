@@ -21,9 +21,19 @@ EVERY = 60.0
 class Counting:
     """Shows progress, and says what has to be said in between."""
 
-    def __init__(self, show: Callable[[int, int, str, str], None], say: Callable[[str], None]):
+    def __init__(
+        self,
+        show: Callable[[int, int, str, str], None],
+        say: Callable[[str], None],
+        first: Callable[[str], None] = lambda _: None,
+    ) -> None:
         self._show = show
         self.say = say
+        self._first = first
+
+    def reading(self, done: int, total: int) -> None:
+        """Instances are read before anything runs."""
+        self._first(f"reading the instances: {done} of {total}")
 
     def compared(self, now: Compared) -> None:
         """A comparison has come so far."""
@@ -84,4 +94,7 @@ def _bar() -> Iterator[Counting]:
         def show(done: int, total: int, rest: str, note: str) -> None:
             bar.update(task, completed=done, total=total, rest=f"{rest}; {note}")
 
-        yield Counting(show, lambda text: console.print(Text(text)))
+        def first(text: str) -> None:
+            bar.update(task, rest=text)
+
+        yield Counting(show, lambda text: console.print(Text(text)), first)
