@@ -64,7 +64,7 @@ def long_search(monkeypatch):
     monkeypatch.setattr(cell_search, "LAST_BUDGET", 20_000)
     monkeypatch.setattr(cell_search, "LONG_SHARE", 1 / 16)
     monkeypatch.setattr(cell_search, "LONG_BUDGET", 60_000)
-    monkeypatch.setattr(cell_search, "LONG_SEARCH", 200_000)
+    monkeypatch.setattr(cell_search, "LONG_SEARCH", 2_000)
     # Parts as small as that, too, so that there are many of them.
     monkeypatch.setattr(sys.modules["mipmech.check.leaves"], "PART", 1 << 14)
 

@@ -46,9 +46,9 @@ FIRST_BUDGET, LAST_BUDGET = 50_000, 3_000_000
 # In a long search, a block may look at this share of the agents seen so far, up to some 0.3 s: the
 # time between two looks at the clock, and plenty for a worker at the end of a slow line.
 LONG_SHARE, LONG_BUDGET = 1 / 256, 20_000_000
-# Lots under way at once, as soon as so many agents were seen (a second or two): enough for sixteen
-# workers to be busy.
-LOTS, LONG_SEARCH = 4, 100_000_000
+# Lots under way at once: one more for so many nodes (some seconds), until there are enough to keep
+# sixteen workers busy. Earlier, news would be missed too often: up to 4 % more work was seen.
+LOTS, LONG_SEARCH = 4, 1_000_000
 # A first look for good directions takes so many agents' scores at most, and so many directions.
 FIRST_LOOK = 1_500_000
 DIRECTIONS = (100, 600)
@@ -247,7 +247,8 @@ class CellSearch:
 
     @property
     def _lots(self) -> int:
-        return 1 if self.seen < LONG_SEARCH or len(self.rates) else LOTS
+        # Where only some values of v·p matter, news is that one of them is settled: never rare.
+        return 1 if len(self.rates) else min(LOTS, 1 + self.nodes // LONG_SEARCH)
 
     def _give(self, team: Crew) -> None:
         """Make up a lot."""
