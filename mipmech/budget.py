@@ -28,6 +28,7 @@ class Stop(Enum):
     FAILED = "the solver failed"
     NODES = "node limit"
     INTERRUPTED = "interrupted"
+    LOST = "the workers were lost"
 
 
 @dataclass(frozen=True)

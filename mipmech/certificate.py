@@ -19,9 +19,11 @@ import json
 import lzma
 import math
 import os
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -32,6 +34,7 @@ from mipmech import files
 from mipmech.budget import Budget, Event, Stop, Timer
 from mipmech.check import FORMAT, Verdict, seal
 from mipmech.check import check as check_certificate
+from mipmech.crew import Workers, each
 from mipmech.errors import InputError
 from mipmech.exact import round_down, round_up
 from mipmech.geometry import Geometry, reduce
@@ -39,6 +42,7 @@ from mipmech.instance import Instance
 from mipmech.mechanism import Mechanism
 from mipmech.oracles import Level, infeasible
 from mipmech.truth import Recount
+from mipmech.workers import Executor, ExecutorLost
 
 Floats = NDArray[np.float64]
 EngineName = Literal["auto", "cells", "milp"]
@@ -178,18 +182,25 @@ def certify(
     gap: float = DEFAULT_GAP,
     engine: EngineName = "auto",
     budget: Budget | None = None,
+    executor: Executor | None = None,
 ) -> Certificate:
     """The best threshold mechanism on a sample, with a proof.
 
     gap : the relative gap (upper − lower)/upper at which it is content
     engine : "cells" (proved), "milp" (attested), or "auto"
     budget : seconds include the checker's work; threads do not change the result
+    executor : its workers search and check instead of threads; the result is the same. A worker
+        that dies costs no more than what it was doing. If all are lost, the certificate is of what
+        came back until then, and ``stop`` says so. The executor stays open, and may be busy for a
+        moment with work that nobody waits for any more.
     """
     geometry = sample if isinstance(sample, Geometry) else reduce(sample)
     if not 0 <= gap < 1:
         raise InputError(f"is {gap}; give a number from 0 to below 1", field="gap")
     if engine not in ("auto", "cells", "milp"):
         raise InputError(f"is {engine!r}; give auto, cells or milp", field="engine")
+    if engine == "milp" and executor is not None:
+        raise InputError("is milp, which has no use for workers; give cells", field="engine")
     budget = budget or Budget()
     recorder = _Recorder(budget)
     timer = recorder.budget.start()
@@ -198,10 +209,12 @@ def certify(
         if geometry.p_norm == 0:
             found = _nothing_seen(geometry, chosen, gap, timer)
         elif chosen == "cells":
-            found = _by_cells(geometry, gap, timer)
+            found = _by_cells(geometry, gap, timer, executor)
         else:
             found = _by_intervals(geometry, gap, timer)
-        found = _checked(found, timer) if found.level == "proved" else found
+        if found.stop is Stop.LOST:
+            executor = None
+        found = _checked(found, timer, executor) if found.level == "proved" else found
     return replace(found, seconds=timer.seconds, events=tuple(recorder.events))
 
 
@@ -233,23 +246,26 @@ def _nothing_seen(geometry: Geometry, engine: str, gap: float, timer: Timer) -> 
     )  # fmt: skip
 
 
-def _search_timer(timer: Timer) -> Timer:
+def _search_timer(timer: Timer, executor: Executor | None = None) -> Timer:
     """The clock of the search: a part of the time, if that is limited; the rest is for checking."""
-    share = 1 / (1 + CHECKING * timer.budget.threads)
+    # Workers check as well as search; threads only search.
+    share = 1 / (1 + CHECKING * (timer.budget.threads if executor is None else 1))
     return Timer(replace(timer.budget, seconds=timer.left * share))
 
 
-def _by_cells(geometry: Geometry, gap: float, timer: Timer) -> Certificate:
+def _by_cells(
+    geometry: Geometry, gap: float, timer: Timer, executor: Executor | None = None
+) -> Certificate:
     from mipmech.oracles.cells import GainSearch  # noqa: PLC0415  (numba is slow to import)
 
-    clock = _search_timer(timer)
+    clock = _search_timer(timer, executor)
 
     def tell() -> None:
         clock.tell(search.lower, search.upper, search.search.nodes)
 
     with clock.listening():
         search = GainSearch(geometry, clock, gap=gap, keep=True, tell=tell)
-        stop = search.run(_most_nodes(timer.budget))
+        stop = search.run(_most_nodes(timer.budget), executor)
     timer.interrupted = timer.interrupted or clock.interrupted
     recount = search.best.recount
     if recount is not None and recount.gain <= 0:
@@ -308,7 +324,7 @@ class CertificateFault(RuntimeError):
     """The checker rejects a certificate that was just made: a bug, never the instance's fault."""
 
 
-def _checked(found: Certificate, timer: Timer) -> Certificate:
+def _checked(found: Certificate, timer: Timer, executor: Executor | None = None) -> Certificate:
     """The certificate with the upper bound that the checker arrives at."""
     # Room for the two programs to round differently; what counts is what the checker establishes.
     ample = math.nextafter(found.upper * (1 + 1e-9), math.inf) if found.upper else 0.0
@@ -322,10 +338,32 @@ def _checked(found: Certificate, timer: Timer) -> Certificate:
             work = sum(found.work.values())
             watch(Event(timer.seconds, lower, found.upper, work, f"checking: {text}"))
 
-    verdict = check_certificate(draft.content(), found.instance, watch=say)
+    verdict = check_on(executor, draft.content(), found.instance, say)
     if verdict.established is None:
         raise CertificateFault(verdict.reason)
     return replace(found, upper=max(verdict.established, round_up(found.lower)))
+
+
+def check_on(
+    executor: Executor | None,
+    certificate: str | Path | dict[str, Any],
+    instance: Instance | str | Path | None = None,
+    watch: Callable[[str], None] | None = None,
+    seconds: float = math.inf,
+) -> Verdict:
+    """`check` by the workers of an executor; here if there is none, or if it is lost."""
+    began = time.monotonic()
+    if executor is not None:
+        workers = Workers(executor)
+        try:
+            return check_certificate(
+                certificate, instance, watch, seconds, partial(each, workers, workers.slots)
+            )
+        except ExecutorLost as error:
+            if watch is not None:
+                watch(f"the workers were lost ({error}); once more, without them")
+    left = max(0.0, seconds - (time.monotonic() - began))
+    return check_certificate(certificate, instance, watch, left)
 
 
 # ------------------------------------------------------------------ density at η

@@ -31,7 +31,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, Pipe, wait
 from pathlib import Path
 from typing import IO, Any, Literal, Protocol, Self
@@ -313,39 +313,6 @@ class Processes:
     @staticmethod
     def _name(one: _Process) -> str:
         return f"{os.uname().nodename}/{one.process.pid}"
-
-
-def spread(
-    executor: Executor,
-    tasks: list[Task],
-    *,
-    tries: int = 3,
-    go_on: Callable[[], bool] = lambda: True,
-) -> list[Any] | None:
-    """The results of tasks that cannot fail but by the death of a worker, in their order.
-
-    None if ``go_on`` says no in between. The executor must have nothing else to do, and whoever
-    stops in between must close it.
-    """
-    waiting = list(range(len(tasks)))[::-1]
-    used = [0] * len(tasks)
-    results: list[Any] = [None] * len(tasks)
-    while waiting or executor.running:
-        if not go_on():
-            return None
-        while waiting and executor.free:
-            place = waiting.pop()
-            executor.give(replace(tasks[place], key=str(place)))
-        for end in executor.wait(HEARTBEAT):
-            place = int(end.key)
-            used[place] += 1
-            if end.how == "done":
-                results[place] = end.result
-            elif end.how == "died" and used[place] < tries:
-                waiting.append(place)
-            else:
-                raise ExecutorLost(end.reason)
-    return results
 
 
 @contextmanager

@@ -27,6 +27,7 @@ from mipmech.check import Verdict, seal
 from mipmech.check.agents import Agents
 from mipmech.check.exact import Exact
 from mipmech.check.leaves import highest_bound
+from mipmech.check.tree import Node
 from mipmech.oracles.sweep_gain import sweep_gain
 from tests import referee
 from tests.conftest import ROOT
@@ -494,10 +495,13 @@ class Leaf:
         corners = rng.choice([-1.0, 1.0, 0.3], (16, dimension))
         x = self.centre + self.half * corners
         self.directions = x / np.linalg.norm(x, axis=1)[:, None]
-        self.counts, self.leaves = [np.array([1])], 1
+        self.leaves = 1
 
-    def boxes(self, _low, _high):
-        return self.centre[None], self.half[None], self.low, self.high
+    def roots(self, _low, _high):
+        return [Node(0, 0, 1, (self.centre[None], self.half[None], self.low, self.high))]
+
+    def below(self, _depth, _place):
+        return np.zeros(1, np.uint8)
 
 
 @pytest.mark.parametrize("kind", ["gain", "density"])

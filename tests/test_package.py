@@ -12,8 +12,8 @@ from tests.conftest import ROOT
 
 # Each module may import only what stands before it.
 LAYERS = [
-    "tolerances", "errors", "exact", "budget", "worker", "workers", "cluster", "checks", "files",
-    "tables", "visibility",
+    "tolerances", "errors", "exact", "budget", "worker", "workers", "crew", "cluster", "checks",
+    "files", "tables", "visibility",
     "instance", "geometry", "mechanism", "truth", "threshold", "smoothed", "families", "theory",
     "solver", "oracles", "check", "cover", "certificate", "algorithm1", "rivals", "description",
     "learning_source", "learning_results", "learning_curve", "parallel", "comparison", "compare",

@@ -13,7 +13,7 @@ from multiprocessing.connection import wait as wait_for
 import pytest
 
 from mipmech import workers
-from mipmech.workers import ONE_THREAD, ExecutorLost, Processes, Task, spread
+from mipmech.workers import ONE_THREAD, Processes, Task
 
 PATIENT = 120.0
 MEGABYTE = 1 << 20
@@ -211,22 +211,3 @@ def test_no_orphans():
     for handle in handles:
         assert wait_for([handle], PATIENT), "a worker lives on without its parent"
         os.close(handle)
-
-
-class TestSpread:
-    def test_results_in_order(self, executor):
-        tasks = [Task("", math.sqrt, (n * n,)) for n in range(20)]
-        assert spread(executor, tasks) == list(range(20))
-
-    def test_a_death_costs_a_repetition(self, executor, tmp_path):
-        tasks = [Task("", math.sqrt, (4,)), Task("", die_once, (str(tmp_path / "mark"),))]
-        assert spread(executor, tasks) == [2.0, "second"]
-
-    def test_what_cannot_be_done_is_said(self, executor):
-        with pytest.raises(ExecutorLost, match="status 9"):
-            spread(executor, [Task("", shout)])
-        with pytest.raises(ExecutorLost, match="ValueError"):
-            spread(executor, [Task("", math.sqrt, (-1,))])
-
-    def test_it_stops_when_told_to(self, executor):
-        assert spread(executor, [Task("", hang)], go_on=lambda: False) is None

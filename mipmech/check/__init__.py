@@ -11,7 +11,7 @@ the inequalities below are true, in enough detail to write another checker. In o
    distance from an exact one is bounded in rationals (`Exact.frame_error`);
 4. the agents in that frame, with a bound on everything that was rounded on the way (`agents`);
 5. the leaves of the tree cover every direction and every threshold that matters (`tree`);
-6. no rule in any leaf does better than the upper bound claimed (`leaves`).
+6. no rule in any leaf does better than the upper bound claimed (`leaves`, `bounds`).
 
 Float arithmetic is IEEE double with rounding to nearest; every sum of floats is followed by a
 stated bound of its error.
@@ -32,7 +32,7 @@ from typing import Any
 from mipmech.check.agents import Agents
 from mipmech.check.content import Rejected, number_at, numbers, object_at, reject, text_at
 from mipmech.check.exact import Exact, root, witness_value
-from mipmech.check.leaves import highest_bound
+from mipmech.check.leaves import Each, highest_bound
 from mipmech.check.tree import Tree
 from mipmech.instance import Instance
 
@@ -90,11 +90,14 @@ def check(
     instance: Instance | str | Path | None = None,
     watch: Callable[[str], None] | None = None,
     seconds: float = math.inf,
+    each: Each = map,
 ) -> Verdict:
     """Check a certificate (a file, or its content) against its instance.
 
     Without ``instance``, the file named in the certificate is read, relative to it. ``watch``
-    receives a line of progress now and then. After ``seconds`` it gives up. Raises `InputError` or
+    receives a line of progress now and then. After ``seconds`` it gives up. ``each`` is called like
+    the builtin map, for the parts of the tree, and may have them checked side by side or
+    elsewhere; the verdict is the same to the last bit. Raises `InputError` or
     `OSError` if a file cannot be read; whatever is wrong with a certificate's content makes it
     rejected.
     """
@@ -110,7 +113,7 @@ def check(
     state = _State(said, tell)
     reason = None
     try:
-        _check(certificate, instance, state)
+        _check(certificate, instance, state, each)
     except Rejected as error:
         reason = str(error)
     except RecursionError:
@@ -135,7 +138,7 @@ class _State:
     leaves: int = 0
 
 
-def _check(source: str | Path | dict[str, Any], given: Any, state: _State) -> None:
+def _check(source: str | Path | dict[str, Any], given: Any, state: _State, each: Each) -> None:
     content, folder = _open(source)
     instance = _instance(content, given, folder)
     state.said.append(f"the instance has the digest that is claimed ({instance.digest[:16]}…)")
@@ -165,7 +168,7 @@ def _check(source: str | Path | dict[str, Any], given: Any, state: _State) -> No
     state.said.append(
         f"{tree.leaves:,} leaves cover every direction and every threshold that matters"
     )
-    state.established = established = highest_bound(agents, tree, upper, state.watch)
+    state.established = established = highest_bound(agents, tree, upper, state.watch, each)
     if not established <= upper:
         reject(
             f"a leaf allows {established!r}, more than the upper bound {upper!r} that is claimed"

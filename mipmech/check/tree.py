@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import lzma
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from mipmech.check.content import reject, text_at
 
 Floats = NDArray[np.float64]
 Numbers = NDArray[np.int64]
+Symbols = NDArray[np.uint8]
 
 # A deeper tree, or a larger one, is no proof but an attack.
 DEEPEST = 4000
@@ -21,12 +23,120 @@ MOST_NODES = 1 << 25
 NARROWEST = 2.0**-50
 
 
-class Tree:
-    """The nodes of the proof, level by level.
+# Boxes: centres and half-widths, (n, d) arrays, and thresholds, (n,) arrays.
+Box = tuple[Floats, Floats, Floats, Floats]
 
-    Symbols: 0 a leaf, 1 the thresholds cut in two, 2 + j side j cut in two. Cutting never loses
-    anything, and the roots (all facets of the cube, all thresholds) are everything, so the leaves
-    cover everything if the tree is complete; that is what is checked here.
+
+class Levels:
+    """Complete trees, level by level: symbols 0 a leaf, 1 thresholds cut, 2 + j side j cut.
+
+    counts : the leaves below each node, level by level
+    """
+
+    def __init__(self, symbols: Symbols, roots: int) -> None:
+        self.levels: list[Symbols] = []
+        start, size = 0, roots
+        while size:
+            level = symbols[start : start + size]
+            if len(level) < size:
+                reject("proof.tree ends too soon: some directions have no leaf")
+            if len(self.levels) == DEEPEST:
+                reject("proof.tree is too deep")
+            self.levels.append(level)
+            start += size
+            size = 2 * int(np.count_nonzero(level))
+        if start != len(symbols):
+            reject("proof.tree goes on after its last leaf")
+        # From the deepest level up.
+        self.counts: list[Numbers] = [np.ones(len(level), np.int64) for level in self.levels]
+        for depth in range(len(self.levels) - 2, -1, -1):
+            below = self.counts[depth + 1]
+            self.counts[depth][self.levels[depth] != 0] = below[0::2] + below[1::2]
+        self.leaves = int(self.counts[0].sum())
+        self._cut_before: dict[int, Numbers] = {}
+
+    def first_child(self, depth: int, place: int) -> int:
+        """The place in the next level where the children of a node begin, if it has any."""
+        if depth not in self._cut_before:
+            cut = np.cumsum(self.levels[depth] != 0, dtype=np.int64)
+            self._cut_before[depth] = np.concatenate([[0], cut])
+        return 2 * int(self._cut_before[depth][place])
+
+    def below(self, depth: int, place: int) -> Symbols:
+        """The tree below a node, level by level."""
+        parts = []
+        first, last = place, place + 1
+        while first < last:
+            parts.append(self.levels[depth][first:last])
+            first, last = self.first_child(depth, first), self.first_child(depth, last)
+            depth += 1
+        return np.concatenate(parts)
+
+    def boxes(self, roots: Box) -> Box:
+        """The boxes of all leaves, left to right."""
+        boxes, places = roots, np.cumsum(self.counts[0]) - self.counts[0]
+        d = roots[0].shape[1]
+        out = (
+            np.empty((self.leaves, d)), np.empty((self.leaves, d)),
+            np.empty(self.leaves), np.empty(self.leaves),
+        )  # fmt: skip
+        for depth, level in enumerate(self.levels):
+            leaf = level == 0
+            for values, all_ in zip(boxes, out, strict=True):
+                all_[places[leaf]] = values[leaf]
+            cut = ~leaf
+            places = np.repeat(places[cut], 2)
+            if not len(places):
+                break
+            places[1::2] += self.counts[depth + 1][0::2]
+            boxes = halves(level[cut], tuple(values[cut] for values in boxes))
+        return out
+
+
+def halves(symbols: Symbols, boxes: tuple[Floats, ...]) -> Box:
+    """The two halves of each box, one after the other; no symbol is a leaf's."""
+    centre, half, low, high = (np.repeat(values, 2, axis=0) for values in boxes)
+    thresholds = np.flatnonzero(symbols == 1)
+    middle = 0.5 * (low[2 * thresholds] + high[2 * thresholds])
+    high[2 * thresholds] = middle
+    low[2 * thresholds + 1] = middle
+    sides = np.flatnonzero(symbols > 1)
+    j = symbols[sides].astype(np.int64) - 2
+    narrow = 0.5 * half[2 * sides, j]
+    if len(narrow) and narrow.min() < NARROWEST:
+        reject("proof.tree cuts finer than floats can tell")
+    half[2 * sides, j] = half[2 * sides + 1, j] = narrow
+    centre[2 * sides, j] -= narrow
+    centre[2 * sides + 1, j] += narrow
+    return centre, half, low, high
+
+
+def hull(boxes: Box, first: int, count: int) -> Box:
+    """The box around some leaves of one root: that of the node above them all."""
+    centre, half, low, high = (values[first : first + count] for values in boxes)
+    left, right = (centre - half).min(axis=0), (centre + half).max(axis=0)
+    return (
+        (0.5 * (left + right))[None], (0.5 * (right - left))[None],
+        low.min(keepdims=True), high.max(keepdims=True),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Node:
+    """A node of the tree: where it is, how many leaves are below it, and its box."""
+
+    depth: int
+    place: int
+    leaves: int
+    box: Box
+
+
+class Tree(Levels):
+    """The nodes of the proof.
+
+    Cutting never loses anything, and the roots (all facets of the cube, all thresholds) are
+    everything, so the leaves cover everything if the tree is complete; that is what is checked
+    when it is read.
     """
 
     def __init__(self, proof: dict[str, Any], dimension: int) -> None:
@@ -42,81 +152,30 @@ class Tree:
         if len(symbols) and int(symbols.max()) >= 2 + dimension:
             reject("proof.tree has an unknown symbol")
         self.dimension = dimension
-        self.levels: list[NDArray[np.uint8]] = []
-        start, size = 0, max(1, 2 * dimension)
-        while size:
-            level = symbols[start : start + size]
-            if len(level) < size:
-                reject("proof.tree ends too soon: some directions have no leaf")
-            if len(self.levels) == DEEPEST:
-                reject("proof.tree is too deep")
-            self.levels.append(level)
-            start += size
-            size = 2 * int(np.count_nonzero(level))
-        if start != len(symbols):
-            reject("proof.tree goes on after its last leaf")
-        # Leaves below each node, from the deepest level up; then their places, left to right.
-        self.counts: list[Numbers] = [np.ones(len(level), np.int64) for level in self.levels]
-        for depth in range(len(self.levels) - 2, -1, -1):
-            below = self.counts[depth + 1]
-            self.counts[depth][self.levels[depth] != 0] = below[0::2] + below[1::2]
-        self.leaves = int(self.counts[0].sum())
-        self._children: dict[int, Numbers] = {}
+        super().__init__(symbols, max(1, 2 * dimension))
 
-    def first_child(self, depth: int, place: int) -> int:
-        """The place of a node's first child in the next level."""
-        if depth not in self._children:
-            self._children[depth] = 2 * (np.cumsum(self.levels[depth] != 0) - 1)
-        return int(self._children[depth][place])
+    def roots(self, low: float, high: float) -> list[Node]:
+        """The facets of the cube, each with all thresholds."""
+        axes = np.eye(self.dimension)
+        found = []
+        for place, count in enumerate(self.counts[0]):
+            j, sign = place // 2, 1.0 - 2.0 * (place % 2)
+            centre, half = sign * axes[j : j + 1], 1.0 - axes[j : j + 1]
+            if not self.dimension:
+                centre = half = np.zeros((1, 0))
+            box = centre, half, np.array([low]), np.array([high])
+            found.append(Node(0, place, int(count), box))
+        return found
 
-    def boxes(self, low: float, high: float) -> tuple[Floats, Floats, Floats, Floats]:
-        """Centres and half-widths, (leaves, d), and thresholds of all leaves, left to right."""
-        d = self.dimension
-        axes = np.eye(d)
-        signs = np.tile([1.0, -1.0], d)
-        centre = np.repeat(axes, 2, axis=0) * signs[:, None] if d else np.zeros((1, 0))
-        half = 1.0 - np.repeat(axes, 2, axis=0) if d else np.zeros((1, 0))
-        lows, highs = np.full(len(centre), low), np.full(len(centre), high)
-        places = np.cumsum(self.counts[0]) - self.counts[0]
-        out = (
-            np.empty((self.leaves, d)), np.empty((self.leaves, d)),
-            np.empty(self.leaves), np.empty(self.leaves),
-        )  # fmt: skip
-        for depth, level in enumerate(self.levels):
-            leaf = level == 0
-            for values, all_ in zip((centre, half, lows, highs), out, strict=True):
-                all_[places[leaf]] = values[leaf]
-            cut = ~leaf
-            symbols, places = level[cut], np.repeat(places[cut], 2)
-            if not len(symbols):
-                break
-            places[1::2] += self.counts[depth + 1][0::2]
-            centre, half, lows, highs = (
-                np.repeat(values[cut], 2, axis=0) for values in (centre, half, lows, highs)
-            )
-            thresholds = np.flatnonzero(symbols == 1)
-            middle = 0.5 * (lows[2 * thresholds] + highs[2 * thresholds])
-            highs[2 * thresholds] = middle
-            lows[2 * thresholds + 1] = middle
-            sides = np.flatnonzero(symbols > 1)
-            j = symbols[sides].astype(np.int64) - 2
-            narrow = 0.5 * half[2 * sides, j]
-            if len(narrow) and narrow.min() < NARROWEST:
-                reject("proof.tree cuts finer than floats can tell")
-            half[2 * sides, j] = half[2 * sides + 1, j] = narrow
-            centre[2 * sides, j] -= narrow
-            centre[2 * sides + 1, j] += narrow
-        return out
+    def children(self, node: Node) -> tuple[Node, Node]:
+        """The halves of a node that is no leaf."""
+        depth, place = node.depth, node.place
+        both = halves(self.levels[depth][place : place + 1], node.box)
+        first = self.first_child(depth, place)
 
-    @staticmethod
-    def hull(
-        centre: Floats, half: Floats, low: Floats, high: Floats, first: int, count: int
-    ) -> tuple[Floats, Floats, Floats, Floats]:
-        """The box around some leaves of one root: that of the node above them all."""
-        rows = slice(first, first + count)
-        left = (centre[rows] - half[rows]).min(axis=0)
-        right = (centre[rows] + half[rows]).max(axis=0)
-        return (
-            (0.5 * (left + right))[None], (0.5 * (right - left))[None],
-            low[rows].min(keepdims=True), high[rows].max(keepdims=True),
-        )  # fmt: skip
+        def child(i: int) -> Node:
+            centre, half, low, high = (values[i : i + 1] for values in both)
+            count = int(self.counts[depth + 1][first + i])
+            return Node(depth + 1, first + i, count, (centre, half, low, high))
+
+        return child(0), child(1)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -11,8 +13,7 @@ import typer
 
 from mipmech import algorithm1, certificate, families
 from mipmech.budget import Budget
-from mipmech.certificate import DEFAULT_GAP, certify_density
-from mipmech.check import check as check_certificate
+from mipmech.certificate import DEFAULT_GAP, certify_density, check_on
 from mipmech.cli.app import (
     InstanceFile,
     Json,
@@ -38,7 +39,7 @@ from mipmech.oracles import REGISTRY, Answer, Oracle, eta_of, infeasible, oracle
 from mipmech.rivals import check_names, rivals
 from mipmech.theory.projection import gain_ceiling
 from mipmech.truth import Recount
-from mipmech.workers import cores
+from mipmech.workers import Executor, Processes, cores
 
 
 @app.command()
@@ -282,6 +283,24 @@ def solve(
     return work
 
 
+WorkerCount = Annotated[
+    int | None,
+    typer.Option("--workers", help="Processes of one thread each; the result is the same."),
+]
+
+
+@contextmanager
+def executor_for(workers: int | None) -> Iterator[Executor | None]:
+    """Whoever does the work for a command: worker processes, or None for this process itself."""
+    if workers is None:
+        yield None
+        return
+    if workers < 1:
+        raise InputError(f"is {workers}; give 1 or more", field="workers")
+    with Processes(workers) as executor:
+        yield executor
+
+
 @app.command()
 def certify(
     instance: InstanceFile,
@@ -303,6 +322,7 @@ def certify(
     threads: Annotated[
         int | None, typer.Option("--threads", help="Threads; the result is the same [all cores].")
     ] = None,
+    workers: WorkerCount = None,
     as_json: Json = False,
     seconds: Seconds = None,
     quiet: Quiet = False,
@@ -313,14 +333,18 @@ def certify(
         timer = timer_of(seconds)
         names = [] if against is None else [name.strip() for name in against.split(",")]
         check_names(names)
+        if threads is not None and workers is not None:
+            said = "is given together with --threads; workers have one thread each, so give one"
+            raise InputError(f"{said} of the two", field="workers")
         for file, field in ((out, "out"), (plot, "plot")):
             can_be_written(file, field)
         with progress(f"reading {instance}", quiet or as_json):
             sample = Instance.load(instance)
-        used = cores() if threads is None else threads
-        with closing_in("certify", quiet or as_json) as watch:
+        used = (cores() if workers is None else 1) if threads is None else threads
+        with executor_for(workers) as executor, closing_in("certify", quiet or as_json) as watch:
+            budget = Budget(timer.left, used, watch=watch)
             found = certificate.certify(
-                sample, gap=gap, engine=engine, budget=Budget(timer.left, used, watch=watch)
+                sample, gap=gap, engine=engine, budget=budget, executor=executor
             )
         if out is not None:
             found.save(out)
@@ -351,6 +375,7 @@ def check(
         Path | None,
         typer.Option("--instance", help="The instance file, if not where the certificate says."),
     ] = None,
+    workers: WorkerCount = None,
     as_json: Json = False,
     seconds: Seconds = None,
     quiet: Quiet = False,
@@ -359,9 +384,10 @@ def check(
 
     def work() -> int:
         limit = math.inf if seconds is None else seconds
-        with saying(f"checking {certificate}", quiet or as_json) as watch:
+        shown = saying(f"checking {certificate}", quiet or as_json)
+        with executor_for(workers) as executor, shown as watch:
             try:
-                verdict = check_certificate(certificate, instance, watch, limit)
+                verdict = check_on(executor, certificate, instance, watch, limit)
             except OSError as error:
                 said = f"cannot be read: {reason(error)}"
                 raise InputError(said, file=certificate) from None

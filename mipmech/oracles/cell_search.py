@@ -1,35 +1,54 @@
 """The outer loop of the cells engine: blocks of nodes, the most promising first, on all cores.
 
-The tree of nodes is searched in blocks. A block is one open node with the agents that matter there;
-`cell_kernel.search_block` searches below it depth-first until all is closed or its budget is spent,
-and leaves the rest as new blocks. Blocks wait in a heap, highest bound first, and are taken in lots
-of a fixed size, so that the result is the same whatever the number of threads: every block of a lot
-is searched with the same incumbent, and what was found is compared in order afterwards.
+The tree of nodes is searched in blocks (`cell_blocks`). Blocks wait in a heap, highest bound first,
+and are taken in lots of a fixed size. Every block of a lot is searched with the incumbent that was
+the best when the lot was made up; what was found is looked at lot by lot, in order. One lot is
+under way at first. As a search becomes long, news becomes rare and waiting for the last block of a
+lot a waste: then some lots are under way at once, and blocks become larger. All of this follows
+from what was found so far and never from the clock or the number of those who work, so that threads
+and workers, few or many, all find the same.
 """
 
 from __future__ import annotations
 
 import heapq
 import math
+from collections import deque
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mipmech.budget import Stop, Timer
+from mipmech.crew import STOPPED, Crew, Workers, crew
 from mipmech.oracles import cell_kernel as kernel
-
-Floats = NDArray[np.float64]
-Symbols = NDArray[np.uint8]
+from mipmech.oracles.cell_blocks import (
+    Block,
+    Floats,
+    Orders,
+    Problem,
+    Searched,
+    Symbols,
+    alone,
+    at_home,
+    roots,
+    search,
+    warm,
+)
+from mipmech.workers import Executor, ExecutorLost
 
 # Blocks searched with the same incumbent; more would wait for news of each other too long.
 LOT = 8
 # Agents looked at within one block: few at first, so that good mechanisms are found early; then
 # enough that handing out blocks costs nothing (some 50 ms).
 FIRST_BUDGET, LAST_BUDGET = 50_000, 3_000_000
+# In a long search, a block may look at this share of the agents seen so far, up to some 0.3 s: the
+# time between two looks at the clock, and plenty for a worker at the end of a slow line.
+LONG_SHARE, LONG_BUDGET = 1 / 256, 20_000_000
+# Lots under way at once: one more for so many nodes (some seconds), until there are enough to keep
+# sixteen workers busy. Earlier, news would be missed too often: up to 4 % more work was seen.
+LOTS, LONG_SEARCH = 4, 1_000_000
 # A first look for good directions takes so many agents' scores at most, and so many directions.
 FIRST_LOOK = 1_500_000
 DIRECTIONS = (100, 600)
@@ -40,103 +59,16 @@ POLISH, MOST_TRIES = 200_000, 30
 SAMPLE = 2000
 
 
-@dataclass(frozen=True, eq=False)
-class Problem:
-    """What is maximised, and over which directions v on the unit sphere of R^d.
-
-    The score of agent i is shift_i + v·y_i, to within slack_i.
-
-    kind : `cell_kernel.DENSITY`, SOFT or GAIN
-    y : (d, m) array; shift, slack, reach, weight : (m,) arrays
-    p : (d,) array; gain is (v·p) times soft density
-    rates : values of v·p, ascending, if only those matter (to within band); empty if all do
-    finest : scores that differ by less are not told apart
-    """
-
-    kind: int
-    y: Floats
-    shift: Floats
-    slack: Floats
-    reach: Floats
-    weight: Floats
-    p: Floats
-    rates: Floats = field(default_factory=lambda: np.empty(0))
-    band: float = 0.0
-    finest: float = 2.0**-46
-
-    @property
-    def dimension(self) -> int:
-        """The dimension d of the space of v."""
-        return len(self.y)
-
-    @property
-    def thresholds(self) -> tuple[float, float]:
-        """An interval with every threshold that has anybody in its margin."""
-        sizes = np.sqrt((self.y**2).sum(axis=0)) * (1 + 1e-12) + np.abs(self.shift) + self.slack
-        low, high = -float(sizes.max()), float((sizes + self.reach).max())
-        room = high / 1024  # for whoever rounds in another way, and for the band of η
-        return low - room, high + room
-
-    @property
-    def most(self) -> float:
-        """No mechanism has more: everybody in the margin, at the end of the reach, along p."""
-        if self.kind == kernel.DENSITY:
-            return float(self.weight.sum())
-        rate = float(np.linalg.norm(self.p)) if self.kind == kernel.GAIN else 1.0
-        return rate * float(self.weight @ self.reach) * (1 + 1e-9)
-
-    @property
-    def touch(self) -> float:
-        """Ties nearer than this are broken the same way by everybody (`docs/proof-format.md`)."""
-        return TOUCH * min(1.0, float(self.reach.min()))
-
-    def values(self, v: Floats) -> Floats:
-        """The best value along each of these directions, (n, d), in floats."""
-        found: Floats = kernel.best_along(
-            self.kind, self.y, self.shift, self.reach, self.weight, v, self.p
-        )
-        return found
-
-
-TOUCH = 2.0**-30
-
-
-@dataclass(eq=False)
-class Block:
-    """An open node, and what has become of it.
-
-    code : its subtree in preorder (`cell_kernel`), None while it is open
-    children : the blocks in it that were left for later, in order
-    """
-
-    centre: Floats
-    half: Floats
-    low: float
-    high: float
-    agents: NDArray[np.int32]
-    sure: Floats
-    bound: float
-    code: Symbols | None = None
-    children: list[Block] = field(default_factory=list)
-
-
-def roots(problem: Problem) -> list[Block]:
-    """The facets of the cube, with all thresholds: facet j, first x_j = 1, then x_j = −1."""
-    d = problem.dimension
-    low, high = problem.thresholds
-    agents = np.arange(problem.y.shape[1], dtype=np.int32)
-
-    def block(centre: Floats, half: Floats) -> Block:
-        return Block(centre, half, low, high, agents, np.zeros(d + 2), math.inf)
-
-    if d == 0:
-        return [block(np.zeros(0), np.zeros(0))]
-    axes = np.eye(d)
-    return [block(sign * axes[j], 1.0 - axes[j]) for j in range(d) for sign in (1.0, -1.0)]
-
-
 # Grades a direction (with a float's estimate of its value) and returns what it is really worth.
 Offer = Callable[[Floats, float], float]
+
+
+@dataclass(frozen=True, eq=False)
+class Lot:
+    """Blocks that are searched with the same orders."""
+
+    blocks: list[Block]
+    orders: Orders
 
 
 class CellSearch:
@@ -144,7 +76,7 @@ class CellSearch:
 
     best : the value of the best mechanism found, as graded
     factor, margin : a node is closed if its bound is not above factor·best + margin
-    largest : the largest budget of a block
+    largest : the largest budget of a block, if it is not to grow with the search
     rates : the values of v·p that still matter; whoever offers mechanisms may take some away
     """
 
@@ -159,7 +91,7 @@ class CellSearch:
         best: float = 0.0,
         keep: bool = False,
         tell: Callable[[], None] | None = None,
-        largest: int = LAST_BUDGET,
+        largest: int | None = None,
     ) -> None:
         self.problem = problem
         self.offer = offer
@@ -170,11 +102,14 @@ class CellSearch:
         self.keep = keep
         self.rates = problem.rates
         self.nodes = 0
+        self.seen = 0
         self.closed = 0.0
+        self.lost: str | None = None
         self.roots = roots(problem)
         self._tell = tell
         self._largest = largest
         self._waiting: list[tuple[float, int, Block]] = []
+        self._under_way: deque[Lot] = deque()
         self._serial = 0
         self._shown = problem.most
         self._budget = FIRST_BUDGET
@@ -228,6 +163,8 @@ class CellSearch:
     def upper(self) -> float:
         """No mechanism has more than this, in floats."""
         waiting = -self._waiting[0][0] if self._waiting else 0.0
+        for lot in self._under_way:
+            waiting = max([waiting, *(block.bound for block in lot.blocks)])
         # A half may have a higher bound of its own than the whole, but what was shown stays true.
         self._shown = min(self._shown, max(self.closed, waiting))
         return max(self.best, self._shown)
@@ -240,6 +177,10 @@ class CellSearch:
     @property
     def finished(self) -> bool:
         """Whether nothing is open that is above the cut."""
+        return not self._under_way and self._nothing_to_give
+
+    @property
+    def _nothing_to_give(self) -> bool:
         return not self._waiting or -self._waiting[0][0] <= self.cut
 
     def tell(self) -> None:
@@ -253,69 +194,110 @@ class CellSearch:
         self._serial += 1
         heapq.heappush(self._waiting, (-block.bound, self._serial, block))
 
-    def run(self, threads: int = 1, most: float = math.inf) -> Stop:
-        """Search until everything is closed, the time is over, or so many nodes were looked at."""
-        with ThreadPoolExecutor(threads) as pool:
-            each = map if threads == 1 else pool.map
-            while not self.finished:
-                if self.timer.left == 0:
-                    return Stop.TIME
-                if self.nodes >= most:
-                    return Stop.NODES
-                lot: list[Block] = []
-                while self._waiting and len(lot) < LOT and not self.finished:
-                    lot.append(heapq.heappop(self._waiting)[2])
-                cut, budget = self.cut, self._budget
-                results = list(each(lambda block: self._search(block, cut, budget), lot))  # noqa: B023
-                for block, result in zip(lot, results, strict=True):
-                    self._take(block, result)
-                self._take_best(results)
-                self._budget = min(2 * self._budget, self._largest)
-                self.tell()
+    def run(
+        self, threads: int = 1, most: float = math.inf, executor: Executor | None = None
+    ) -> Stop:
+        """Search until everything is closed, the time is over, or so many nodes were looked at.
+
+        With an executor, its workers search. If that is lost, what it gave back is kept, and
+        ``lost`` says why.
+        """
+        with crew(threads, executor, warm) as team:
+            try:
+                stop = self._run(team, most)
+            except ExecutorLost as error:
+                self.lost = str(error)
+                stop = Stop.LOST
+            # Which answers are there is a matter of time; so it counts where time counts anyway.
+            self._give_back(team, team.drop(), stop in (Stop.TIME, Stop.LOST))
+        return stop
+
+    def _run(self, team: Crew, most: float) -> Stop:
+        while not self.finished:
+            if self.timer.left == 0:
+                return Stop.TIME
+            if self.nodes >= most:
+                return Stop.NODES
+            while len(self._under_way) < self._lots and not self._nothing_to_give:
+                self._give(team)
+            results = []
+            lot = self._under_way[0]
+            while lot.blocks:
+                found = team.take(lambda: self.timer.left > 0)
+                if found is STOPPED:
+                    break
+                results.append(self._taken(team, lot.blocks.pop(0), found))
+            self._take_best(results)
+            if not lot.blocks:
+                self._under_way.popleft()
+            self.tell()
         return Stop.FINISHED
 
-    def _search(self, block: Block, cut: float, budget: int) -> Any:
+    def _give_back(self, team: Crew, answers: list[Any], counts: bool) -> None:
+        """End all that is under way: open again, but for what was answered, if that counts."""
+        blocks = [block for lot in self._under_way for block in lot.blocks]
+        results = []
+        for block, found in zip(blocks, answers, strict=True):
+            if found is STOPPED or not counts:
+                self._push(block)
+            else:
+                results.append(self._taken(team, block, found))
+        self._under_way.clear()
+        self._take_best(results)
+
+    @property
+    def _lots(self) -> int:
+        # Where only some values of v·p matter, news is that one of them is settled: never rare.
+        return 1 if len(self.rates) else min(LOTS, 1 + self.nodes // LONG_SEARCH)
+
+    def _give(self, team: Crew) -> None:
+        """Make up a lot."""
+        lot = Lot([], self._orders())
+        self._under_way.append(lot)
+        while len(lot.blocks) < LOT and not self._nothing_to_give:
+            block = heapq.heappop(self._waiting)[2]
+            lot.blocks.append(block)
+            given = (
+                alone(self.problem, block) if isinstance(team, Workers) else (self.problem, block)
+            )
+            team.put(search, *given, lot.orders)
+
+    def _orders(self) -> Orders:
         problem = self.problem
         # Within a block, what a centre is worth in floats closes nodes only if gaps are allowed:
         # where it is a matter of counting, a tie may turn out not to be met; and where only some
         # values of v·p matter, the centre may have another one.
         uncertain = problem.kind == kernel.DENSITY or len(self.rates) > 0
         factor = 0.0 if uncertain else self.factor * (1 - 1e-9)
-        return kernel.search_block(
-            problem.kind, problem.y, problem.shift, problem.slack, problem.reach, problem.weight,
-            problem.p, self.rates, problem.band, block.centre, block.half, block.low, block.high,
-            block.agents, block.sure, cut, factor, problem.finest, problem.touch,
-            budget,
-        )  # fmt: skip
+        budget = self._budget
+        largest = self._largest
+        if largest is None:
+            largest = max(LAST_BUDGET, int(min(self.seen * LONG_SHARE, LONG_BUDGET)))
+        self._budget = min(2 * budget, largest)
+        return Orders(self.cut, factor, self.rates, problem.touch, budget)
 
-    def _take(self, block: Block, result: Any) -> None:
+    def _taken(self, team: Crew, block: Block, found: Searched) -> Searched:
         """What a block has become: closed leaves, and new blocks."""
-        code, centres, halves, lows, highs, sums, bounds, agents, offsets, closed, nodes = result[
-            :11
-        ]
-        self.closed = max(self.closed, closed)
-        self.nodes += nodes
-        children = [
-            Block(
-                centres[i], halves[i], lows[i], highs[i],
-                agents[offsets[i] : offsets[i + 1]].copy(), sums[i], bounds[i],
-            )
-            for i in range(len(lows))
-        ]  # fmt: skip
+        if isinstance(team, Workers):
+            found = at_home(found, block)
+        self.closed = max(self.closed, found.closed)
+        self.nodes += found.nodes
+        self.seen += found.seen
+        children = found.blocks()
         for child in children:
             self._push(child)
         if self.keep:
-            block.code, block.children = code.copy(), children
+            block.code, block.children = found.code.copy(), children
         block.agents = block.agents[:0]
+        return found
 
-    def _take_best(self, results: list[Any]) -> None:
+    def _take_best(self, results: list[Searched]) -> None:
         """Grade the best centres of a lot, the most promising first."""
-        order = sorted(range(len(results)), key=lambda i: -results[i][12])
-        for i in order[:2]:
-            estimate, v = float(results[i][12]), results[i][13]
-            if estimate > self.best:
-                self._offer(v, estimate)
-                self._polish(v)
+        order = sorted(results, key=lambda found: -found.value)
+        for found in order[:2]:
+            if found.value > self.best:
+                self._offer(found.v, float(found.value))
+                self._polish(found.v)
 
     def _polish(self, v: Floats) -> None:
         """Small steps from a direction that is better than all before, if they are cheap."""

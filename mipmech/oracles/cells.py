@@ -56,17 +56,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mipmech.budget import Budget, Stop, Timer
+from mipmech.crew import Workers
 from mipmech.errors import InputError
 from mipmech.exact import round_down
 from mipmech.geometry import Geometry
 from mipmech.mechanism import Mechanism, from_reduced
 from mipmech.oracles import Answer, answer_infeasible, grade, infeasible
 from mipmech.oracles import cell_kernel as kernel
-from mipmech.oracles.cell_search import CellSearch, Problem
+from mipmech.oracles.cell_blocks import Problem, warm
+from mipmech.oracles.cell_search import CellSearch
 from mipmech.oracles.slices import Masses, Slice, masses, slice_at
 from mipmech.threshold import best_threshold, densest_threshold
 from mipmech.tolerances import EPSILON
 from mipmech.truth import Recount
+from mipmech.workers import Executor
 
 Floats = NDArray[np.float64]
 
@@ -317,11 +320,16 @@ class GainSearch:
         self.best(found, lambda a, b: a.gain > b.gain)
         return max(0.0, round_down(found.gain / Fraction(geometry.unit)))
 
-    def run(self, most: float = math.inf) -> Stop:
-        """Search until the gap is reached, the time is over, or so many nodes were looked at."""
+    def run(self, most: float = math.inf, executor: Executor | None = None) -> Stop:
+        """Search until the gap is reached, the time is over, or so many nodes were looked at.
+
+        With an executor, its workers search; what is found is the same.
+        """
+        if executor is not None:
+            Workers(executor, warm).wake()
         p = self.geometry.p
         self.search.look((p / np.linalg.norm(p))[None, :])
-        return self.search.run(self.timer.budget.threads, most)
+        return self.search.run(self.timer.budget.threads, most, executor)
 
     @property
     def lower(self) -> Fraction:
