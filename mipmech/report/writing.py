@@ -21,6 +21,8 @@ def clean(text: str) -> str:
     >>> clean("two\nlines \u202eand\x00more ")
     'two lines �and�more'
     """
+    if text.isprintable():  # nearly all are
+        return " ".join(text.split()) or "(no name)"
     shown = "".join(c if c.isprintable() or c in JOINERS else _stand_in(c) for c in text)
     return " ".join(shown.split()) or "(no name)"
 
