@@ -10,7 +10,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -190,9 +190,9 @@ def _over_time(
             )
         axes.set_xscale("log")
         axes.set_xlim(moments[0], moments[-1])
-        _shares(axes.yaxis)
+        share_axis(axes.yaxis)
         axes.set_ylim(-0.02, 1.03)
-        _times(axes, 3 if size is SMALL else 6)
+        time_axis(axes, 3 if size is SMALL else 6)
         if size is not SMALL:
             axes.set_xlabel("time of a call")
             axes.set_ylabel("quality of the density")
@@ -220,13 +220,14 @@ def _when_solved(found: dict[str, list[Spread]], moments: list[float]) -> str:
     return said + (f"{begin}{listed(others)}." if others else "")
 
 
-def _times(axes: Axes, ticks: int) -> None:
+def time_axis(axes: Axes, ticks: int, which: Literal["x", "y"] = "x") -> None:
     """Decades, in words that need no powers."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter  # noqa: PLC0415
 
-    axes.xaxis.set_major_locator(LogLocator(numticks=ticks))
-    axes.xaxis.set_major_formatter(FuncFormatter(_decade))
-    axes.xaxis.set_minor_formatter(NullFormatter())
+    axis = axes.xaxis if which == "x" else axes.yaxis
+    axis.set_major_locator(LogLocator(numticks=ticks))
+    axis.set_major_formatter(FuncFormatter(_decade))
+    axis.set_minor_formatter(NullFormatter())
 
 
 def _decade(seconds: float, _place: int | None = None) -> str:
@@ -236,7 +237,7 @@ def _decade(seconds: float, _place: int | None = None) -> str:
     return f"{seconds:g} s"
 
 
-def _shares(axis: Any, step: float = 0.25) -> None:
+def share_axis(axis: Any, step: float = 0.25) -> None:
     """An axis of shares, in percent."""
     from matplotlib.ticker import FuncFormatter, MultipleLocator  # noqa: PLC0415
 
@@ -276,7 +277,7 @@ def profile(comparison: Comparison, prefix: str = "") -> list[Picture]:
             [f"{text}{THIN}%" for text in ("0.01", "0.1", "1", "10", "100")],
         )
         axes.set_xticks([], minor=True)
-        _shares(axes.yaxis)
+        share_axis(axes.yaxis)
         axes.set_ylim(-0.02, 1.03)
         axes.set_xlabel("gap to the certified bound, at most")
         axes.set_ylabel("share of the questions")
@@ -331,7 +332,7 @@ def by_group(comparison: Comparison, prefix: str = "") -> list[Picture]:
         # Marks, unlike bars, may begin where there is something to tell apart.
         least = min(found.worst for group in shown for found in table[group].values())
         begin = max(0.0, math.floor(10 * least - 0.2) / 10)
-        _shares(axes.xaxis, 0.25 if begin < 0.4 else 0.1 if begin < 0.8 else 0.05)
+        share_axis(axes.xaxis, 0.25 if begin < 0.4 else 0.1 if begin < 0.8 else 0.05)
         axes.set_xlim(begin - 0.02 * (1 - begin), 1 + 0.03 * (1 - begin))
         axes.set_xlabel("quality of the density: worst, median, best")
         axes.grid(axis="x")
@@ -393,7 +394,7 @@ def gains(comparison: Comparison, prefix: str = "") -> list[Picture]:
         axes.set_yticks(range(len(found)), [short(s.oracle, 20) for s in found])
         axes.tick_params(axis="y", length=0)
         axes.set_ylim(len(found) - 0.5, -0.5)
-        _shares(axes.xaxis)
+        share_axis(axes.xaxis)
         axes.set_xlim(-0.02, 1.03)
         axes.set_xlabel("share of the greatest gain of any rule")
         axes.grid(axis="x")
@@ -473,7 +474,7 @@ def closing_in(
         axes.set_xlim(min(seconds[0], seconds[-2] / 10), seconds[-1])
         axes.set_ylim(bottom=0, top=1.08 * max([*upper, 1e-12]))
         axes.set_ylabel(what)
-        _times(axes, 4)
+        time_axis(axes, 4)
         axes.grid(axis="y")
 
     wide = 1 - lower[-1] / upper[-1] if upper[-1] > 0 else 0.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from datetime import datetime
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 
 from mipmech.comparison import Bounds, Spread
@@ -21,10 +22,14 @@ def clean(text: str) -> str:
     >>> clean("two\nlines \u202eand\x00more ")
     'two lines �and�more'
     """
+    return " ".join(harmless(text).split()) or "(no name)"
+
+
+def harmless(text: str) -> str:
+    """The same text, with stand-ins for what is invisible or changes others."""
     if text.isprintable():  # nearly all are
-        return " ".join(text.split()) or "(no name)"
-    shown = "".join(c if c.isprintable() or c in JOINERS else _stand_in(c) for c in text)
-    return " ".join(shown.split()) or "(no name)"
+        return text
+    return "".join(c if c.isprintable() or c in JOINERS else _stand_in(c) for c in text)
 
 
 def _stand_in(character: str) -> str:
@@ -133,6 +138,27 @@ def count(number: int, word: str) -> str:
     ('1 oracle', '1,200 calls')
     """
     return f"{number:,} {word}{'s' * (number != 1)}"
+
+
+def size(bytes_: float) -> str:
+    """An amount of memory.
+
+    >>> [size(b).replace(THIN, " ") for b in (999, 48_783_360, 2e9)]
+    ['0.999 kB', '48.8 MB', '2 GB']
+    """
+    for limit, unit, whole in ((0.9995e6, "kB", 1e3), (0.9995e9, "MB", 1e6)):
+        if bytes_ < limit:
+            return f"{bytes_ / whole:.3g}{THIN}{unit}"
+    return f"{bytes_ / 1e9:,.3g}{THIN}GB"
+
+
+def moment(when: datetime) -> str:
+    """A moment of the wall clock, in UTC.
+
+    >>> moment(datetime(2026, 11, 18, 9, 5, 1, 999))
+    '2026-11-18 09:05:01 UTC'
+    """
+    return f"{when:%Y-%m-%d %H:%M:%S} UTC"
 
 
 def listed(parts: list[str]) -> str:
