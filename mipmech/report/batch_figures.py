@@ -26,7 +26,6 @@ from mipmech.report.figures import (
 from mipmech.report.writing import THIN, count, duration, listed, moment, percent, short
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 # Certificates whose bounds are drawn over time.
@@ -34,6 +33,8 @@ MOST_CERTIFICATES = 8
 # Kinds of jobs with a look of their own; the others share one.
 MOST_KINDS = 8
 OTHER = "other kinds"
+# Columns of sizes.
+MOST_CLASSES = 6
 # More marks than this are drawn as an image inside the picture.
 MOST_MARKS = 1500
 # Steps of a line over time.
@@ -60,38 +61,38 @@ def kinds(batch: Batch) -> list[str]:
 
 
 def by_size(batch: Batch) -> list[Picture]:
-    """The time of every job against the number of agents, by kind."""
+    """The time of every job by the number of agents and by kind, side by side."""
     entries = [entry for entry in batch.entries if entry.agents > 0]
-    names = kinds(batch)
     if not entries:
         return []
-    looks = looks_of(names)
+    names = kinds(batch)
+    looks, classes = looks_of(names), _classes([entry.agents for entry in entries])
     groups: dict[str, list[Entry]] = {name: [] for name in names}
     for entry in entries:
         groups[entry.kind if entry.kind in groups else OTHER].append(entry)
-    sizes = [entry.agents for entry in entries]
 
     def draw(figure: Figure) -> None:
         axes = figure.subplots()
+        for number in range(1, len(classes), 2):
+            axes.axvspan(number - 0.5, number + 0.5, color=svg.GRID, alpha=0.35, linewidth=0)
         for place, (name, found) in enumerate(groups.items()):
-            # Side by side where many have the same size.
-            offset = 1.0 + 0.1 * ((place + 0.5) / len(groups) - 0.5)
+            offset = 0.84 * ((place + 0.5) / len(groups) - 0.5)
+            look = looks[name]
             for done in (True, False):
                 part = [entry for entry in found if entry.done == done]
-                look = looks[name]
                 face: dict[str, Any] = {} if done else {"markerfacecolor": "none"}
                 axes.plot(
-                    [offset * entry.agents for entry in part],
+                    [_class(classes, entry.agents) + offset for entry in part],
                     [max(SHORTEST, entry.seconds) for entry in part],
-                    look.mark, color=look.colour, markersize=look.size - 0.8, alpha=0.75,
-                    markeredgewidth=0 if done else 1.0, linestyle="none",
+                    look.mark, color=look.colour, markersize=look.size - 0.5, alpha=0.75,
+                    markeredgewidth=0 if done else 1.0,
                     rasterized=len(entries) > MOST_MARKS, **face,
                 )  # fmt: skip
-        axes.set_xscale("log")
         axes.set_yscale("log")
-        axes.set_xlim(min(sizes) / 1.3, max(sizes) * 1.3)
-        _size_axis(axes, sizes)
-        time_axis(axes, 5, "y")
+        axes.set_xlim(-0.5, len(classes) - 0.5)
+        axes.set_xticks(range(len(classes)), [_range(*ends) for ends in classes])
+        axes.tick_params(axis="x", length=0)
+        time_axis(axes, 6, "y")
         axes.set_xlabel("agents")
         axes.set_ylabel("time of a job")
         axes.grid(axis="y")
@@ -101,27 +102,29 @@ def by_size(batch: Batch) -> list[Picture]:
         took = Spread.of(entry.seconds for entry in found)
         if took is not None:
             said.append(f"{name} {duration(took.median)} ({duration(took.best)})")
-    failed = sum(not entry.done for entry in entries)
     caption = f"Median (most) of each kind: {'; '.join(said)}."
-    caption += " Hollow: without a result." if failed else ""
+    caption += " Hollow: without a result." if any(not entry.done for entry in entries) else ""
     title = "Time by kind and size"
     return [Picture(title, svg.drawn(WIDE, draw, "s", f"{title}. {caption}"), caption)]
 
 
-def _size_axis(axes: Axes, sizes: Sequence[int]) -> None:
-    """Numbers of agents as they are, where they are."""
-    from matplotlib.ticker import NullFormatter  # noqa: PLC0415  (slow to import)
-
+def _classes(sizes: Sequence[int]) -> list[tuple[int, int]]:
+    """Least and greatest size of each column: each size its own, unless they are too many."""
     distinct = sorted(set(sizes))
-    # Evenly over the logarithm, and only as many as have room.
-    chosen: list[int] = []
-    for value in distinct:
-        if not chosen or value >= 1.6 * chosen[-1]:
-            chosen.append(value)
-    step = max(1, -(-len(chosen) // 7))
-    axes.set_xticks(chosen[::step], [f"{value:,}" for value in chosen[::step]])
-    axes.xaxis.set_minor_formatter(NullFormatter())
-    axes.set_xticks([], minor=True)
+    step = -(-len(distinct) // MOST_CLASSES)
+    parts = [distinct[place : place + step] for place in range(0, len(distinct), step)]
+    return [(part[0], part[-1]) for part in parts]
+
+
+def _class(classes: Sequence[tuple[int, int]], size: int) -> int:
+    return next(place for place, (_, most) in enumerate(classes) if size <= most)
+
+
+def _range(least: int, most: int) -> str:
+    def number(value: int) -> str:
+        return f"{value:,}" if value < 100_000 else f"{value:.3g}"
+
+    return number(least) if least == most else f"{number(least)}–{number(most)}"
 
 
 # ------------------------------------------------------------------ over the wall clock
@@ -162,7 +165,7 @@ def finished(batch: Batch) -> list[Picture]:
 
     caption = _pace(entries, first, ended[-1], total if batch.missing > 0 else 0)
     if failed:
-        caption += f" Dashed below: {count(len(failed), 'job')} without a result."
+        caption += f" Dashed, below: {count(len(failed), 'job')} without a result."
     title = "Jobs over time"
     return [Picture(title, svg.drawn(WIDE, draw, "w", f"{title}. {caption}"), caption)]
 
@@ -179,7 +182,7 @@ def _pace(entries: Sequence[Entry], first: datetime, seconds: float, total: int)
     rate = len(entries) / seconds if seconds > 0 else 0.0
     pace = f"{60 * rate:,.3g} a minute" if rate < 10 else f"{rate:,.3g} a second"
     said = f"{count(len(entries), 'job')} ended between {moment(first)} and {moment(last)}, {pace}."
-    return said + (f" Dotted: the {total:,} of the plan." if total else "")
+    return said + (f" Grey: the {total:,} of the plan." if total else "")
 
 
 def _unit(seconds: float) -> tuple[float, str]:

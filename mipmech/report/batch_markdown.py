@@ -12,5 +12,8 @@ from mipmech.report.markdown import written
 def markdown(batch: Batch) -> str:
     """The whole text."""
     parts = [written(title(batch), summary(batch), tables(batch))]
-    parts += [compared(comparison, 2) for comparison in batch.comparisons]
+    parts += [
+        compared(comparison, 2, f"Comparison {number}: ")
+        for number, comparison in enumerate(batch.comparisons, 1)
+    ]
     return "\n".join(parts)

@@ -265,27 +265,29 @@ def solutions(batch: Batch) -> Table:
 
 def failures(batch: Batch) -> Table:
     """Jobs that ended without a result, and why."""
+    attempts: Option = (Column("attempts"), lambda entry: number(entry.attempt))
+    extra = _varying(
+        batch.failed, [(Column("η"), _eta), (Column("seed"), _seed), REPETITION, attempts]
+    )
     rows = []
     for entry in batch.failed:
         cells = (
             text(entry.name),
             text(entry.kind),
-            _eta(entry),
-            _seed(entry),
-            number(entry.attempt),
+            *(cell(entry) for _, cell in extra),
             *_used(entry),
             text(ENDS.get(entry.status, entry.status)),
             _words(entry.reason),
         )
         rows.append(Row(cells, entry.group, entry.oracle))
     return Table(
-        "failures",
+        "no-result",
         "Without a result",
         f"{count(len(rows), 'job')} that ended without a result; --retry failed does them again.",
         (
-            Column("instance", number=False), Column("job", number=False), Column("η"),
-            Column("seed"), Column("attempts"), *USED, Column("what became of it", number=False),
-            Column("why", number=False),
+            Column("instance", number=False), Column("job", number=False),
+            *(column for column, _ in extra), *USED,
+            Column("what became of it", number=False), Column("why", number=False),
         ),
         tuple(rows),
     )  # fmt: skip

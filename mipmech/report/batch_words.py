@@ -106,7 +106,15 @@ def _without_result(batch: Batch) -> list[Sentence]:
     parts = [f"{number:,} {ENDS.get(status, status)}" for status, number in list(ends.items())[:8]]
     has = "has" if total == 1 else "have"
     text = f"{count(total, 'job')} {has} no result: {listed(parts)}. The table says why."
+    unread = [entry for entry in batch.failed if entry.digest.startswith("broken-")]
+    if unread:
+        names = len({entry.digest for entry in unread})
+        text += f" {count(len(unread), 'failure')} because {_no_instance(names)}."
     return [Sentence((text,), "note")]
+
+
+def _no_instance(files: int) -> str:
+    return "1 file is no instance" if files == 1 else f"{files:,} files are no instances"
 
 
 # ------------------------------------------------------------------ what was found

@@ -12,12 +12,12 @@ from mipmech.report.words import Name, Sentence, summary, title
 ACTIVE = "\\`*_[]|~$#!@"
 
 
-def markdown(comparison: Comparison, level: int = 1) -> str:
+def markdown(comparison: Comparison, level: int = 1, before: str = "") -> str:
     """The whole text.
 
-    level : of its heading
+    level, before : of its heading, and what stands before it there
     """
-    return written(title(comparison), summary(comparison), tables(comparison), level)
+    return written(before + title(comparison), summary(comparison), tables(comparison), level)
 
 
 def written(

@@ -57,9 +57,12 @@ def entries(values: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _shown(value: Any) -> str:
-    """A setting in words: lists plainly, objects as JSON."""
-    if isinstance(value, list) and all(isinstance(entry, str | int | float) for entry in value):
+    """A setting in words: lists and names with their values plainly, other objects as JSON."""
+    simple = str | int | float
+    if isinstance(value, list) and all(isinstance(entry, simple) for entry in value):
         text = ", ".join(map(str, value))
+    elif isinstance(value, dict) and all(isinstance(entry, simple) for entry in value.values()):
+        text = ", ".join(f"{name} {entry}" for name, entry in value.items())
     elif isinstance(value, str):
         text = value
     else:

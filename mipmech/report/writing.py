@@ -14,6 +14,8 @@ WHOLE = 1e-9
 JOINERS = "\u200c\u200d"
 # Between a number and its unit: narrow, and no line ends there.
 THIN = "\u202f"
+# Numbers with more digits before the point are written as powers of ten.
+WHOLE_DIGITS = 7
 
 
 def clean(text: str) -> str:
@@ -98,8 +100,8 @@ def below(value: float, digits: int = 5) -> str:
 def above(value: float, digits: int = 5) -> str:
     """A number to so many digits, not rounded down: an upper bound stays one.
 
-    >>> below(0.1234567), above(0.1234567), above(2.0)
-    ('0.12345', '0.12346', '2')
+    >>> below(0.1234567), above(0.1234567), above(2.0), above(99.7, 2)
+    ('0.12345', '0.12346', '2', '100')
     """
     return _digits(value, digits, ROUND_CEILING)
 
@@ -107,7 +109,9 @@ def above(value: float, digits: int = 5) -> str:
 def _digits(value: float, digits: int, rounding: str) -> str:
     # 0.35 is a float just below it: what a float cannot hold is not rounded outward.
     rounded = Context(prec=digits, rounding=rounding).create_decimal(Decimal(f"{value:.12g}"))
-    return f"{float(rounded):.{digits}g}"
+    # Whole digits are never left to a power of ten: 100, not 1e+02.
+    shown = max(digits, rounded.adjusted() + 1) if rounded.adjusted() < WHOLE_DIGITS else digits
+    return f"{float(rounded):.{shown}g}"
 
 
 def ends(bounds: Bounds) -> tuple[str, str]:
