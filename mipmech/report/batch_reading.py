@@ -93,8 +93,7 @@ class Entry:
     @property
     def seed(self) -> int | None:
         """The seed of its random numbers, if it draws any."""
-        own = self.options.get("options")
-        found = self.options.get("seed", own.get("seed") if isinstance(own, dict) else None)
+        found = self.options.get("seed", self.options.get("options", {}).get("seed"))
         return found if isinstance(found, int) else None
 
     @property
@@ -312,6 +311,8 @@ def understood(record: Record) -> Entry | None:
 
 def _entry(record: Record) -> Entry:
     instance, options = record["instance"], plain(record["options"])
+    if not isinstance(options.get("options", {}), dict):
+        raise InputError("is not an object", field="options.options")
     for name in ("eta", "eta_fraction"):
         _number_or_none(options.get(name))
     check_number(record["seconds"], "seconds")
