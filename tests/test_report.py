@@ -424,14 +424,14 @@ def test_no_file_outside_the_folder_is_opened(way, folder, tmp_path, monkeypatch
     monkeypatch.setattr(Instance, "load", lambda path: opened.append(path) or load(path))
     text = report(place)
     assert not [path for path in opened if "secret" in str(path) or "pipe" in str(path)]
-    assert "its copy is missing from the folder of the comparison" in text
+    assert "its copy is missing from the folder" in text
     assert str(outside) not in text
 
 
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
-        ({"digest": "0" * 64}, "its copy is not the instance that was compared"),
+        ({"digest": "0" * 64}, "its copy is not the instance that was asked about"),
         (
             {"best": {"weights": [1.0], "threshold": 0.0}},
             "its best rule is faulty: weights: has 1 numbers",

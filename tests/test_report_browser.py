@@ -10,6 +10,7 @@ import pytest
 
 from mipmech.report import report
 from tests.comparisons import HOSTILE, TINY, keep, made_up, real
+from tests.report_batches import hostile
 
 CHROMIUM = shutil.which("chromium")
 DRIVER = shutil.which("chromedriver")
@@ -29,16 +30,18 @@ LOCAL = ("file:", "data:", "about:", "blob:")
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory):
-    """A real comparison with pictures, and one whose every name is an attack."""
+    """A real comparison with pictures, one whose every name is an attack, and such a batch."""
     place = tmp_path_factory.mktemp("pages")
     found = real(place / "real", TINY)
     problems = [replace(p, name=name) for p, name in zip(found.problems, HOSTILE, strict=False)]
     keep(replace(found, problems=tuple(problems)), place / "real")
     keep(made_up(8, HOSTILE[:4], names=HOSTILE), place / "hostile")
     keep(made_up(9, ("exact", "slow", "luck"), groups=3), place / "plain")
-    for name in ("real", "hostile", "plain"):
+    hostile().write(place / "batch")
+    names = ("real", "hostile", "plain", "batch")
+    for name in names:
         report(place / name, place / f"{name}.html")
-    return {name: (place / f"{name}.html").as_uri() for name in ("real", "hostile", "plain")}
+    return {name: (place / f"{name}.html").as_uri() for name in names}
 
 
 @pytest.fixture(scope="module")
@@ -157,6 +160,24 @@ def test_a_group_and_an_oracle_can_be_chosen(browser, pages):
     assert heads(browser, "questions")[-3:] == ["exact", "slow", "luck"]
 
 
+def test_a_batch_sorts_and_each_part_has_a_choice_of_its_own(browser, pages):
+    from selenium.webdriver.support.ui import Select
+
+    opened(browser, pages["batch"])
+    place = heads(browser, "certify").index("at most")
+    before = numbers(column(browser, "certify", place))
+    head(browser, "certify", place).find_element("css selector", "button").click()
+    assert numbers(column(browser, "certify", place)) == sorted(before, reverse=True) != before
+    own, compared = browser.find_elements("css selector", "form.filter")
+    Select(own.find_element("name", "group")).select_by_index(1)
+    assert len(column(browser, "certify", place)) == len(before) / 2
+    rows = "return document.querySelectorAll('#c1-table-instances tbody tr:not([hidden])').length"
+    assert browser.execute_script(rows) == 2
+    Select(compared.find_element("name", "group")).select_by_index(1)
+    assert browser.execute_script(rows) == 1
+    assert compared.find_element("css selector", "output").text == "1 instances"
+
+
 def test_pictures_have_a_size_and_texts(browser, pages):
     opened(browser, pages["real"])
     sizes = browser.execute_script("""
@@ -196,7 +217,7 @@ def test_no_label_is_cut_off(browser, pages):
         assert outside == []
 
 
-@pytest.mark.parametrize("name", ["real", "hostile", "plain"])
+@pytest.mark.parametrize("name", ["real", "hostile", "plain", "batch"])
 def test_nothing_sticks_out(name, browser, pages):
     for width in (375, 768, 1400):
         opened(browser, pages[name], width)
@@ -215,7 +236,7 @@ def test_nothing_sticks_out(name, browser, pages):
     assert {overflow for *_, overflow in inner} == {"auto"}
 
 
-@pytest.mark.parametrize("name", ["real", "hostile"])
+@pytest.mark.parametrize("name", ["real", "hostile", "batch"])
 def test_strangers_names_do_nothing_and_are_seen(name, browser, pages):
     from selenium.common.exceptions import NoAlertPresentException
 

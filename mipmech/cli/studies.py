@@ -181,7 +181,9 @@ def learn(
 
 @app.command()
 def report(
-    folder: Annotated[Path, typer.Argument(help="The --out folder of a comparison.")],
+    folder: Annotated[
+        Path, typer.Argument(help="The --out folder of a comparison, or a run's folder (bench).")
+    ],
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="The file to write [stdout; html: a file is needed]."),

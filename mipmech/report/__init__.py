@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from mipmech import comparison, files
+from mipmech.batch import folder as run_folder
 from mipmech.errors import InputError, did_you_mean, shorten
 
 Format = Literal["html", "md", "csv"]
@@ -19,7 +20,8 @@ Format = Literal["html", "md", "csv"]
 def report(folder: str | Path, output: str | Path | None = None, format: Format = "html") -> str:
     """The text of a report on a folder; also written to ``output``, if given.
 
-    format : "html", one page; "md", summary and tables; "csv", one line per call
+    folder : of a comparison, or of the run of a batch, which may be going on
+    format : "html", one page; "md", summary and tables; "csv", one line per call or per job
 
     Raises `InputError` if the folder holds no record, or one that cannot be understood.
     """
@@ -59,21 +61,39 @@ def _comparison(folder: Path, format: Format) -> str:
     return page(found, folder)
 
 
+def _batch(folder: Path, format: Format) -> str:
+    from mipmech.report import batch_reading  # noqa: PLC0415
+
+    if format == "csv":
+        from mipmech.report.spreadsheet import jobs_spreadsheet  # noqa: PLC0415
+
+        return jobs_spreadsheet(batch_reading.rows(folder))
+    found = batch_reading.read(folder)
+    if format == "md":
+        from mipmech.report.batch_markdown import markdown  # noqa: PLC0415
+
+        return markdown(found)
+    from mipmech.report.batch_page import page  # noqa: PLC0415
+
+    return page(found, folder)
+
+
 # The record in a folder -> who makes its report; the first one found counts.
-KINDS: dict[str, Callable[[Path, Format], str]] = {comparison.FILE: _comparison}
+KINDS: dict[str, Callable[[Path, Format], str]] = {
+    comparison.FILE: _comparison,
+    run_folder.MARK: _batch,
+}
+MADE_BY = "give the folder that `mipmech compare --out` or `mipmech bench` made"
 
 
 def _kind(folder: Path) -> tuple[str, Callable[[Path, Format], str]]:
     if not folder.is_dir():
         what = "is a file" if folder.exists() else "does not exist"
-        raise InputError(f"{what}; give the folder that `mipmech compare --out` made", file=folder)
+        raise InputError(f"{what}; {MADE_BY}", file=folder)
     for name, make in KINDS.items():
         if (folder / name).exists():
             return name, make
-    raise InputError(
-        f"holds no {' or '.join(KINDS)}; give the folder that `mipmech compare --out` made",
-        file=folder,
-    )
+    raise InputError(f"holds no {' or '.join(KINDS)}; {MADE_BY}", file=folder)
 
 
 def _check_output(file: Path, folder: Path, record: str) -> None:
@@ -83,5 +103,6 @@ def _check_output(file: Path, folder: Path, record: str) -> None:
     if file.is_dir():
         raise InputError("is a folder; give the name of a file", file=file)
     inside = file.resolve().is_relative_to(folder.resolve())
-    if file.resolve() == (folder / record).resolve() or (inside and file.suffix == ".json"):
+    part = file.suffix in (".json", ".jsonl", ".npy") or file.name == run_folder.LOCK
+    if file.resolve() == (folder / record).resolve() or (inside and part):
         raise InputError("is part of what the report is made from; choose another name", file=file)

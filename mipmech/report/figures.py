@@ -10,7 +10,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -97,19 +97,26 @@ class Look:
 
 
 def looks(comparison: Comparison) -> dict[str, Look]:
-    """The look of every oracle; with more than colours, lines and marks go on to differ."""
-    names = comparison.oracles
+    """The look of every oracle."""
+    return looks_of(comparison.oracles)
+
+
+def looks_of(names: Sequence[str]) -> dict[str, Look]:
+    """The look of each of these; with more than colours, lines and marks go on to differ."""
     # Many bands on top of each other would hide the lines.
     band = min(0.14, 0.6 / max(1, len(names)))
     cycle = zip(itertools.cycle(COLOURS), itertools.cycle(DASHES), itertools.cycle(MARKS))
     return {name: Look(*look, band) for name, look in zip(names, cycle, strict=False)}
 
 
-def legend(comparison: Comparison) -> list[tuple[str, str]]:
-    """The oracles and a sample of their look."""
+def legend(names: Sequence[str], prefix: str = "") -> list[tuple[str, str]]:
+    """What is drawn, by name, and a sample of its look.
+
+    prefix : here and below, sets identifiers apart from those of the rest of the page
+    """
     return [
-        (name, _sample(look, f"k{number}"))
-        for number, (name, look) in enumerate(looks(comparison).items())
+        (name, _sample(look, f"{prefix}k{number}"))
+        for number, (name, look) in enumerate(looks_of(names).items())
     ]
 
 
@@ -131,17 +138,17 @@ def graded(comparison: Comparison) -> list[str]:
 # ------------------------------------------------------------------ over time
 
 
-def over_time(comparison: Comparison) -> list[Picture]:
+def over_time(comparison: Comparison, prefix: str = "") -> list[Picture]:
     """Quality against time: over all, then group by group unless they are too many."""
     names = graded(comparison)
     if not names:
         return []
     moments = _moments(comparison)
     title = "Quality against time"
-    pictures = [_over_time(comparison, names, moments, None, title, "t0", WIDE)]
+    pictures = [_over_time(comparison, names, moments, None, title, f"{prefix}t0", WIDE)]
     if 1 < len(comparison.groups) <= MOST_GROUPS:
         pictures += [
-            _over_time(comparison, names, moments[::2], group, group, f"t{number}", SMALL)
+            _over_time(comparison, names, moments[::2], group, group, f"{prefix}t{number}", SMALL)
             for number, group in enumerate(comparison.groups, 1)
         ]
     return pictures
@@ -183,9 +190,9 @@ def _over_time(
             )
         axes.set_xscale("log")
         axes.set_xlim(moments[0], moments[-1])
-        _shares(axes.yaxis)
+        share_axis(axes.yaxis)
         axes.set_ylim(-0.02, 1.03)
-        _times(axes, 3 if size is SMALL else 6)
+        time_axis(axes, 3 if size is SMALL else 6)
         if size is not SMALL:
             axes.set_xlabel("time of a call")
             axes.set_ylabel("quality of the density")
@@ -213,13 +220,14 @@ def _when_solved(found: dict[str, list[Spread]], moments: list[float]) -> str:
     return said + (f"{begin}{listed(others)}." if others else "")
 
 
-def _times(axes: Axes, ticks: int) -> None:
+def time_axis(axes: Axes, ticks: int, which: Literal["x", "y"] = "x") -> None:
     """Decades, in words that need no powers."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter  # noqa: PLC0415
 
-    axes.xaxis.set_major_locator(LogLocator(numticks=ticks))
-    axes.xaxis.set_major_formatter(FuncFormatter(_decade))
-    axes.xaxis.set_minor_formatter(NullFormatter())
+    axis = axes.xaxis if which == "x" else axes.yaxis
+    axis.set_major_locator(LogLocator(numticks=ticks))
+    axis.set_major_formatter(FuncFormatter(_decade))
+    axis.set_minor_formatter(NullFormatter())
 
 
 def _decade(seconds: float, _place: int | None = None) -> str:
@@ -229,7 +237,7 @@ def _decade(seconds: float, _place: int | None = None) -> str:
     return f"{seconds:g} s"
 
 
-def _shares(axis: Any, step: float = 0.25) -> None:
+def share_axis(axis: Any, step: float = 0.25) -> None:
     """An axis of shares, in percent."""
     from matplotlib.ticker import FuncFormatter, MultipleLocator  # noqa: PLC0415
 
@@ -240,7 +248,7 @@ def _shares(axis: Any, step: float = 0.25) -> None:
 # -------------------------------------------------------- performance profile
 
 
-def profile(comparison: Comparison) -> list[Picture]:
+def profile(comparison: Comparison, prefix: str = "") -> list[Picture]:
     """How many questions were left how far from the bound."""
     names = graded(comparison)
     if not names:
@@ -269,7 +277,7 @@ def profile(comparison: Comparison) -> list[Picture]:
             [f"{text}{THIN}%" for text in ("0.01", "0.1", "1", "10", "100")],
         )
         axes.set_xticks([], minor=True)
-        _shares(axes.yaxis)
+        share_axis(axes.yaxis)
         axes.set_ylim(-0.02, 1.03)
         axes.set_xlabel("gap to the certified bound, at most")
         axes.set_ylabel("share of the questions")
@@ -284,13 +292,13 @@ def profile(comparison: Comparison) -> list[Picture]:
         said.append(f"{name} on {percent(middle)}{THIN}%{ends}")
     caption = f"Within 1{THIN}% of the bound, of all questions: {listed(said)}."
     title = "Performance profile"
-    return [Picture(title, svg.drawn(WIDE, draw, "p", f"{title}. {caption}"), caption)]
+    return [Picture(title, svg.drawn(WIDE, draw, f"{prefix}p", f"{title}. {caption}"), caption)]
 
 
 # ------------------------------------------------------------------ by group
 
 
-def by_group(comparison: Comparison) -> list[Picture]:
+def by_group(comparison: Comparison, prefix: str = "") -> list[Picture]:
     """Worst, median and best of every oracle in every group."""
     names = graded(comparison)
     table = {
@@ -324,7 +332,7 @@ def by_group(comparison: Comparison) -> list[Picture]:
         # Marks, unlike bars, may begin where there is something to tell apart.
         least = min(found.worst for group in shown for found in table[group].values())
         begin = max(0.0, math.floor(10 * least - 0.2) / 10)
-        _shares(axes.xaxis, 0.25 if begin < 0.4 else 0.1 if begin < 0.8 else 0.05)
+        share_axis(axes.xaxis, 0.25 if begin < 0.4 else 0.1 if begin < 0.8 else 0.05)
         axes.set_xlim(begin - 0.02 * (1 - begin), 1 + 0.03 * (1 - begin))
         axes.set_xlabel("quality of the density: worst, median, best")
         axes.grid(axis="x")
@@ -345,7 +353,7 @@ def by_group(comparison: Comparison) -> list[Picture]:
     caption += f" {count(left_out, 'group')} with less to lose not drawn." if left_out else ""
     height = max(1.6, 0.75 + sum(max(0.26, 0.085 * len(names) + 0.1) for _ in shown))
     title = "Quality by group"
-    picture = svg.drawn((WIDE[0], height), draw, "g", f"{title}. {caption}")
+    picture = svg.drawn((WIDE[0], height), draw, f"{prefix}g", f"{title}. {caption}")
     return [Picture(title, picture, caption)]
 
 
@@ -364,7 +372,7 @@ def _whiskers(axes: Axes, at: float, found: Spread, look: Look, hollow: bool = F
 # ---------------------------------------------------------------------- gain
 
 
-def gains(comparison: Comparison) -> list[Picture]:
+def gains(comparison: Comparison, prefix: str = "") -> list[Picture]:
     """The share of the greatest gain that Algorithm 1 ends with."""
     found = [comparison.summary(name) for name in comparison.oracles]
     found = [summary for summary in found if summary.gain is not None and summary.calls]
@@ -386,7 +394,7 @@ def gains(comparison: Comparison) -> list[Picture]:
         axes.set_yticks(range(len(found)), [short(s.oracle, 20) for s in found])
         axes.tick_params(axis="y", length=0)
         axes.set_ylim(len(found) - 0.5, -0.5)
-        _shares(axes.xaxis)
+        share_axis(axes.xaxis)
         axes.set_xlim(-0.02, 1.03)
         axes.set_xlabel("share of the greatest gain of any rule")
         axes.grid(axis="x")
@@ -406,14 +414,14 @@ def gains(comparison: Comparison) -> list[Picture]:
     )
     title = "Gain inside Algorithm 1"
     height = max(1.7, 0.85 + 0.42 * len(found))
-    picture = svg.drawn((WIDE[0], height), draw, "a", f"{title}. {caption}")
+    picture = svg.drawn((WIDE[0], height), draw, f"{prefix}a", f"{title}. {caption}")
     return [Picture(title, picture, caption)]
 
 
 # -------------------------------------------------------------------- bounds
 
 
-def bounds(comparison: Comparison) -> list[Picture]:
+def bounds(comparison: Comparison, prefix: str = "") -> list[Picture]:
     """Lower and upper bounds over time of the longest calls of exact oracles, one per instance."""
     found: list[tuple[Run, Call]] = []
     taken: set[str] = set()
@@ -423,7 +431,7 @@ def bounds(comparison: Comparison) -> list[Picture]:
             taken.add(run.instance)
             found.append((run, call))
     return [
-        _bounds(comparison, comparison.by_digest[run.instance], run, call, f"b{number}")
+        _bounds(comparison, comparison.by_digest[run.instance], run, call, f"{prefix}b{number}")
         for number, (run, call) in enumerate(found)
     ]
 
@@ -436,12 +444,26 @@ def _bounds(comparison: Comparison, problem: Problem, run: Run, call: Call, key:
     steps = [(when, value, bound) for when, value, bound in call.trace if bound is not None]
     if call.at_most is not None:
         steps.append((call.seconds, call.value, call.at_most))
+    who = f"{run.oracle} on {problem.name} at η = {call.eta_fraction:.3g}{THIN}‖P w_f‖"
+    what = "soft density" if call.soft else "density"
+    look = looks(comparison)[run.oracle]
+    return closing_in(steps, who, what, look, key, short(problem.name, 34), call.seconds)
+
+
+def closing_in(
+    steps: Sequence[tuple[float, float, float]], who: str, what: str, look: Look, key: str,
+    title: str, took: float,
+) -> Picture:  # fmt: skip
+    """Lower and upper bounds over time.
+
+    steps : seconds, lower and upper bound
+    who, what : whose bounds, and on what
+    took : seconds in all
+    """
     seconds = [max(when, 1e-6) for when, _, _ in steps]
     lower, upper = [value for _, value, _ in steps], [bound for _, _, bound in steps]
     # A little beyond the end, so that what it ends with is seen.
     seconds, lower, upper = [*seconds, seconds[-1] * 1.2], [*lower, lower[-1]], [*upper, upper[-1]]
-    look = looks(comparison)[run.oracle]
-    what = "soft density" if call.soft else "density"
 
     def draw(figure: Figure) -> None:
         axes = figure.subplots()
@@ -452,7 +474,7 @@ def _bounds(comparison: Comparison, problem: Problem, run: Run, call: Call, key:
         axes.set_xlim(min(seconds[0], seconds[-2] / 10), seconds[-1])
         axes.set_ylim(bottom=0, top=1.08 * max([*upper, 1e-12]))
         axes.set_ylabel(what)
-        _times(axes, 4)
+        time_axis(axes, 4)
         axes.grid(axis="y")
 
     wide = 1 - lower[-1] / upper[-1] if upper[-1] > 0 else 0.0
@@ -461,8 +483,5 @@ def _bounds(comparison: Comparison, problem: Problem, run: Run, call: Call, key:
     else:
         between = f"{what} between {below(lower[-1])} and {above(upper[-1])}"
         state = f"a gap of {above(100 * wide, 2)}{THIN}% is left, {between}"
-    caption = (
-        f"{run.oracle} on {problem.name} at η = {call.eta_fraction:.3g}{THIN}‖P w_f‖: after"
-        f" {duration(call.seconds)} {state}."
-    )
-    return Picture(short(problem.name, 34), svg.drawn(SMALL, draw, key, caption), caption)
+    caption = f"{who}: after {duration(took)} {state}."
+    return Picture(title, svg.drawn(SMALL, draw, key, caption), caption)

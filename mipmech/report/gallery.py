@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mipmech import files
-from mipmech.comparison import Comparison, Problem
+from mipmech.comparison import Problem
 from mipmech.errors import InputError
 from mipmech.instance import Instance
 from mipmech.mechanism import Mechanism
@@ -40,18 +40,21 @@ class Gallery:
     notes: tuple[tuple[str, str], ...]
 
 
-def gallery(comparison: Comparison, folder: Path) -> Gallery:
-    """Draw the best rules known; whatever is wrong with an instance costs its picture alone."""
+def gallery(problems: Sequence[Problem], folder: Path, prefix: str = "") -> Gallery:
+    """Draw the best rules known; whatever is wrong with an instance costs its picture alone.
+
+    prefix : sets identifiers apart from those of the rest of the page
+    """
     pictures, notes = [], []
-    chosen = choose(comparison.problems)
+    chosen = choose(problems)
     for number, problem in enumerate(chosen):
         try:
-            pictures.append(_picture(problem, folder, f"r{number}"))
+            pictures.append(_picture(problem, folder, f"{prefix}r{number}"))
         except InputError as error:
             notes.append((problem.name, clean(error.message)))
         except Exception as error:  # the file is a stranger's, and the report is worth more
             notes.append((problem.name, f"cannot be drawn: {type(error).__name__}"))
-    return Gallery(tuple(pictures), len(comparison.problems) - len(chosen), tuple(notes))
+    return Gallery(tuple(pictures), len(problems) - len(chosen), tuple(notes))
 
 
 def choose(problems: Iterable[Problem]) -> list[Problem]:
@@ -97,9 +100,7 @@ def _load(problem: Problem, folder: Path) -> Instance:
     try:
         path = files.beside(folder, problem.file)
     except InputError:
-        raise InputError(
-            "its copy is missing from the folder of the comparison, or its name leads outside"
-        ) from None
+        raise InputError("its copy is missing from the folder, or its name leads outside") from None
     try:
         instance = Instance.load(path)
     except InputError as error:
@@ -108,7 +109,7 @@ def _load(problem: Problem, folder: Path) -> Instance:
             f"its copy cannot be read: {error.field or 'it'} {error.message}"
         ) from None
     if instance.digest != problem.digest:
-        raise InputError("its copy is not the instance that was compared")
+        raise InputError("its copy is not the instance that was asked about")
     return instance
 
 

@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from mipmech.comparison import Comparison
-from mipmech.report.tables import Table, tables
+from mipmech.report.tables import Table, capped, tables
 from mipmech.report.words import Name, Sentence, summary, title
 
 # What would become a link, an image, emphasis, a formula, code or another cell.
 ACTIVE = "\\`*_[]|~$#!@"
 
 
-def markdown(comparison: Comparison) -> str:
-    """The whole text."""
-    parts = [f"# {title(comparison)}"]
-    parts += [_sentence(sentence) for sentence in summary(comparison)]
-    for table in tables(comparison):
-        parts += [f"## {table.title}", escaped(table.note), _table(table)]
+def markdown(comparison: Comparison, level: int = 1, before: str = "") -> str:
+    """The whole text.
+
+    level, before : of its heading, and what stands before it there
+    """
+    return written(before + title(comparison), summary(comparison), tables(comparison), level)
+
+
+def written(
+    heading: str, sentences: Iterable[Sentence], entries: Iterable[Table], level: int = 1
+) -> str:
+    """A heading, a summary and tables."""
+    parts = [f"{'#' * level} {escaped(heading)}"]
+    parts += [_sentence(sentence) for sentence in sentences]
+    for entry in entries:
+        table = capped(entry)
+        parts += [f"{'#' * level}# {table.title}", escaped(table.note), _table(table)]
     return "\n\n".join(parts) + "\n"
 
 

@@ -33,15 +33,16 @@ for (const table of document.querySelectorAll("table.sortable")) {
   });
 }
 
-const filter = document.querySelector("form.filter");
-function choose() {
-  const group = filter.elements.group.value, oracle = filter.elements.oracle.value;
-  for (const part of document.querySelectorAll("main [data-group], main [data-oracle]")) {
+// Each choice rules over the part of the page that it stands in.
+function choose(form, scope) {
+  const chosen = (name) => form.elements.namedItem(name)?.value ?? "";
+  const group = chosen("group"), oracle = chosen("oracle");
+  for (const part of scope.querySelectorAll("[data-group], [data-oracle]")) {
     const {group: mine, oracle: own} = part.dataset;
     part.hidden = Boolean((group && mine && mine !== group) || (oracle && own && own !== oracle));
   }
   // A heading over the oracles' columns is as wide as what is left of them.
-  for (const table of document.querySelectorAll("table.sortable")) {
+  for (const table of scope.querySelectorAll("table.sortable")) {
     const heads = table.tHead.rows[table.tHead.rows.length - 1].cells;
     const own = Array.from(heads).filter((head) => head.dataset.oracle !== undefined);
     const over = table.querySelector("tr.above th:last-child");
@@ -49,13 +50,18 @@ function choose() {
       over.colSpan = Math.max(1, own.filter((head) => !head.hidden).length);
     }
   }
-  const shown = document.querySelectorAll("#table-instances tbody tr:not([hidden])").length;
-  filter.querySelector("output").textContent = group ? `${shown} instances` : "";
+  const counted = form.dataset.counted;
+  const rows = scope.querySelectorAll(`table[data-key="${counted}"] tbody tr:not([hidden])`);
+  form.querySelector("output").textContent = counted && group ? `${rows.length} ${counted}` : "";
 }
-filter.hidden = false;
-filter.addEventListener("change", choose);
-filter.addEventListener("submit", (event) => event.preventDefault());
-choose();
+
+for (const form of document.querySelectorAll("form.filter")) {
+  const scope = form.closest(".filtered");
+  form.hidden = false;
+  form.addEventListener("change", () => choose(form, scope));
+  form.addEventListener("submit", (event) => event.preventDefault());
+  choose(form, scope);
+}
 
 // Pages from disk may be refused a memory.
 function remembered() {

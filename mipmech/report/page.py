@@ -1,70 +1,99 @@
-"""The report as one HTML page.
-
-Nothing in it comes from elsewhere and nothing in it leaves: the page forbids itself the network and
-all scripts but its own, so that a name out of a stranger's file is inert twice, by escaping and by
-that rule.
-"""
+"""The report on a comparison as one HTML page."""
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from mipmech.comparison import Comparison
 from mipmech.report import figures
-from mipmech.report.gallery import gallery
-from mipmech.report.tables import tables
-from mipmech.report.words import ENOUGH, Name, questions, summary, title
+from mipmech.report.figures import Picture
+from mipmech.report.gallery import Gallery, gallery
+from mipmech.report.rendering import LONGEST, entries, rendered, tile
+from mipmech.report.tables import Table, capped, tables
+from mipmech.report.words import Sentence, questions, summary, title
 from mipmech.report.writing import count, duration
 
-FOLDER = Path(__file__).parent
-# Settings and records longer than this are cut.
-LONGEST = 2000
 # Records of one oracle (they differ by seed).
 MOST_RECORDS = 12
 
 
-def page(comparison: Comparison, folder: Path) -> str:
-    """The whole page."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined  # noqa: PLC0415  (slow)
-    from markupsafe import Markup  # noqa: PLC0415
+@dataclass(frozen=True)
+class View:
+    """A comparison as a page shows it, on its own or among others.
 
-    environment = Environment(
-        loader=FileSystemLoader(FOLDER), autoescape=True, undefined=StrictUndefined,
-        trim_blocks=True, lstrip_blocks=True,
-    )  # fmt: skip
-    # Our own files and our own drawings: the only things on the page that are not escaped.
-    environment.filters["drawing"] = Markup
-    environment.filters["is_name"] = lambda part: isinstance(part, Name)
-    script = (FOLDER / "page.js").read_text(encoding="utf-8")
-    over_time = figures.over_time(comparison)
-    return environment.get_template("page.html").render(
+    prefix : sets its identifiers apart from those of the rest of the page
+    level : of its headings
+    """
+
+    prefix: str
+    level: int
+    title: str
+    summary: list[Sentence]
+    tiles: list[dict[str, Any]]
+    tables: list[Table]
+    oracles: list[str]
+    groups: list[str]
+    legend: list[tuple[str, str]]
+    pictures: list[Picture]
+    group_pictures: list[Picture]
+    bounds: list[Picture]
+    gallery: Gallery
+    settings: list[tuple[str, str]]
+    made_by: list[tuple[str, str]]
+    records: list[tuple[str, list[str]]]
+
+    @property
+    def contents(self) -> list[tuple[str, str]]:
+        """Its sections, to be linked to: identifier and name."""
+        named = [(table.key, table.title) for table in self.tables]
+        found = [("summary", "Summary"), *named]
+        found += [("pictures", "Pictures")] if self.pictures else []
+        found += [("bounds", "Bounds")] if self.bounds else []
+        found += [("gallery", "Gallery"), ("settings", "Settings")]
+        return [(self.prefix + key, words) for key, words in found]
+
+
+def view(comparison: Comparison, folder: Path, prefix: str = "", level: int = 2) -> View:
+    """What a page shows of a comparison."""
+    over_time = figures.over_time(comparison, prefix)
+    return View(
+        prefix=prefix,
+        level=level,
         title=title(comparison),
         summary=summary(comparison),
         tiles=_tiles(comparison),
-        tables=tables(comparison),
+        tables=[capped(table) for table in tables(comparison)],
         oracles=comparison.oracles,
         groups=comparison.groups,
-        legend=figures.legend(comparison),
+        legend=figures.legend(comparison.oracles, prefix),
         pictures=[
             *over_time[:1],
-            *figures.profile(comparison),
-            *figures.by_group(comparison),
-            *figures.gains(comparison),
+            *figures.profile(comparison, prefix),
+            *figures.by_group(comparison, prefix),
+            *figures.gains(comparison, prefix),
         ],
         group_pictures=over_time[1:],
-        bounds=figures.bounds(comparison),
-        gallery=gallery(comparison, folder),
-        settings=_entries(comparison.settings),
-        made_by=_entries(comparison.made_by),
+        bounds=figures.bounds(comparison, prefix),
+        gallery=gallery(comparison.problems, folder, prefix),
+        settings=entries(comparison.settings),
+        made_by=entries(comparison.made_by),
         records=_records(comparison),
-        enough=ENOUGH,
-        style=Markup((FOLDER / "page.css").read_text(encoding="utf-8")),
-        script=Markup(script),
-        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+    )
+
+
+def page(comparison: Comparison, folder: Path) -> str:
+    """The whole page."""
+    shown = view(comparison, folder)
+    return rendered(
+        "comparison.html",
+        title=shown.title,
+        kind="a comparison",
+        brand="comparison of oracles",
+        figures=shown.tiles,
+        contents=[*shown.contents, ("reading", "How to read this")],
+        view=shown,
     )
 
 
@@ -77,33 +106,14 @@ def _tiles(comparison: Comparison) -> list[dict[str, Any]]:
     violations = len(comparison.violations)
     groups = count(len(comparison.groups), "group")
     return [
-        _tile(f"{len(comparison.oracles):,}", "oracles"),
-        _tile(f"{len(comparison.problems):,}", f"instances in {groups}"),
-        _tile(f"{questions(comparison):,}", "questions of density"),
-        _tile(f"{calls:,}", f"calls, {duration(comparison.seconds)} in all"),
-        _tile(f"{closed:,} of {len(references):,}", "references closed"),
-        _tile(f"{failures:,}", "failures"),
-        _tile(f"{violations:,}", "violations", bad=violations > 0),
-    ]  # fmt: skip
-
-
-def _tile(figure: str, words: str, bad: bool = False) -> dict[str, Any]:
-    return {"figure": figure, "words": words, "bad": bad}
-
-
-def _entries(values: dict[str, Any]) -> list[tuple[str, str]]:
-    return [(name.replace("_", " "), _shown(value)) for name, value in values.items()]
-
-
-def _shown(value: Any) -> str:
-    """A setting in words: lists plainly, objects as JSON."""
-    if isinstance(value, list) and all(isinstance(entry, str | int | float) for entry in value):
-        text = ", ".join(map(str, value))
-    elif isinstance(value, str):
-        text = value
-    else:
-        text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= LONGEST else text[:LONGEST] + "…"
+        tile(f"{len(comparison.oracles):,}", "oracles"),
+        tile(f"{len(comparison.problems):,}", f"instances in {groups}"),
+        tile(f"{questions(comparison):,}", "questions of density"),
+        tile(f"{calls:,}", f"calls, {duration(comparison.seconds)} in all"),
+        tile(f"{closed:,} of {len(references):,}", "references closed"),
+        tile(f"{failures:,}", "failures"),
+        tile(f"{violations:,}", "violations", bad=violations > 0),
+    ]
 
 
 def _records(comparison: Comparison) -> list[tuple[str, list[str]]]:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from mipmech.comparison import Bounds, Call, Comparison, Problem, Run, Spread
 from mipmech.report.words import by_quality, kind, of_group
 from mipmech.report.writing import count, duration, ends, gap, percent, points
 
 NOTHING = "–"
+# More rows than this make a page that no browser likes; the spreadsheet has all.
+MOST_ROWS = 2000
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,14 @@ def tables(comparison: Comparison) -> list[Table]:
         failures(comparison),
     ]
     return [table for table in found if table.rows]
+
+
+def capped(table: Table) -> Table:
+    """The table, or its beginning with a note if it is too long for a page."""
+    if len(table.rows) <= MOST_ROWS:
+        return table
+    note = f"{table.note} Only the first {MOST_ROWS:,} of {len(table.rows):,} rows are shown here."
+    return replace(table, note=note, rows=table.rows[:MOST_ROWS])
 
 
 def text(value: str) -> Cell:

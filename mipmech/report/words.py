@@ -151,8 +151,8 @@ def _cut_short(comparison: Comparison) -> list[Sentence]:
     if comparison.complete:
         return []
     text = (
-        "The comparison was cut short. What is here is valid, but the oracles may not all have been"
-        " asked the same questions."
+        "The comparison was cut short, or goes on. What is here is valid, but the oracles may not"
+        " all have been asked the same questions."
     )
     return [Sentence((text,), "note")]
 

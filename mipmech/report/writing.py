@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from datetime import datetime
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 
 from mipmech.comparison import Bounds, Spread
@@ -13,6 +14,8 @@ WHOLE = 1e-9
 JOINERS = "\u200c\u200d"
 # Between a number and its unit: narrow, and no line ends there.
 THIN = "\u202f"
+# Numbers with more digits before the point are written as powers of ten.
+WHOLE_DIGITS = 7
 
 
 def clean(text: str) -> str:
@@ -21,8 +24,14 @@ def clean(text: str) -> str:
     >>> clean("two\nlines \u202eand\x00more ")
     'two lines �and�more'
     """
-    shown = "".join(c if c.isprintable() or c in JOINERS else _stand_in(c) for c in text)
-    return " ".join(shown.split()) or "(no name)"
+    return " ".join(harmless(text).split()) or "(no name)"
+
+
+def harmless(text: str) -> str:
+    """The same text, with stand-ins for what is invisible or changes others."""
+    if text.isprintable():  # nearly all are
+        return text
+    return "".join(c if c.isprintable() or c in JOINERS else _stand_in(c) for c in text)
 
 
 def _stand_in(character: str) -> str:
@@ -91,8 +100,8 @@ def below(value: float, digits: int = 5) -> str:
 def above(value: float, digits: int = 5) -> str:
     """A number to so many digits, not rounded down: an upper bound stays one.
 
-    >>> below(0.1234567), above(0.1234567), above(2.0)
-    ('0.12345', '0.12346', '2')
+    >>> below(0.1234567), above(0.1234567), above(2.0), above(99.7, 2)
+    ('0.12345', '0.12346', '2', '100')
     """
     return _digits(value, digits, ROUND_CEILING)
 
@@ -100,7 +109,9 @@ def above(value: float, digits: int = 5) -> str:
 def _digits(value: float, digits: int, rounding: str) -> str:
     # 0.35 is a float just below it: what a float cannot hold is not rounded outward.
     rounded = Context(prec=digits, rounding=rounding).create_decimal(Decimal(f"{value:.12g}"))
-    return f"{float(rounded):.{digits}g}"
+    # Whole digits are never left to a power of ten: 100, not 1e+02.
+    shown = max(digits, rounded.adjusted() + 1) if rounded.adjusted() < WHOLE_DIGITS else digits
+    return f"{float(rounded):.{shown}g}"
 
 
 def ends(bounds: Bounds) -> tuple[str, str]:
@@ -131,6 +142,27 @@ def count(number: int, word: str) -> str:
     ('1 oracle', '1,200 calls')
     """
     return f"{number:,} {word}{'s' * (number != 1)}"
+
+
+def size(bytes_: float) -> str:
+    """An amount of memory.
+
+    >>> [size(b).replace(THIN, " ") for b in (999, 48_783_360, 2e9)]
+    ['0.999 kB', '48.8 MB', '2 GB']
+    """
+    for limit, unit, whole in ((0.9995e6, "kB", 1e3), (0.9995e9, "MB", 1e6)):
+        if bytes_ < limit:
+            return f"{bytes_ / whole:.3g}{THIN}{unit}"
+    return f"{bytes_ / 1e9:,.3g}{THIN}GB"
+
+
+def moment(when: datetime) -> str:
+    """A moment of the wall clock, in UTC.
+
+    >>> moment(datetime(2026, 11, 18, 9, 5, 1, 999))
+    '2026-11-18 09:05:01 UTC'
+    """
+    return f"{when:%Y-%m-%d %H:%M:%S} UTC"
 
 
 def listed(parts: list[str]) -> str:
