@@ -16,6 +16,8 @@ import math
 import pickle
 import queue
 import re
+import signal
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -53,6 +55,7 @@ class Cluster:
         self._client: Any = client
         self._running: dict[Any, str] = {}
         self._ended: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._fault: ExecutorLost | None = None
         self._number = 0
         self._slots, self._counted = 0, -math.inf
         self._census()
@@ -94,7 +97,7 @@ class Cluster:
         """The tasks that ended, as soon as there are any; empty after so many seconds."""
         found: list[Ended] = []
         until = time.monotonic() + seconds
-        while not found and self._running:
+        while not found and self._running and self._fault is None:
             self._see_that_it_lives()
             try:
                 found.append(self._end(self._ended.get(timeout=max(0.0, until - time.monotonic()))))
@@ -102,9 +105,11 @@ class Cluster:
                     found.append(self._end(self._ended.get()))
             except queue.Empty:
                 break
-            except ExecutorLost:
-                if not found:
-                    raise
+            except ExecutorLost as fault:
+                self._fault = fault  # what came back before it is handed out first
+                break
+        if self._fault is not None and not found:
+            raise self._fault
         return found
 
     def _end(self, future: Any) -> Ended:
@@ -185,17 +190,38 @@ def _silence() -> None:
 def local(workers: int) -> Iterator[Cluster]:
     """A cluster of this machine alone: so many Dask workers of one thread each."""
     distributed = _distributed()
-    machines = distributed.LocalCluster(
-        n_workers=workers,
-        threads_per_worker=1,
-        dashboard_address=None,
-        silence_logs=logging.CRITICAL,
-    )
+    with _ctrl_c_ignored():
+        machines = distributed.LocalCluster(
+            n_workers=workers,
+            threads_per_worker=1,
+            dashboard_address=":0",
+            silence_logs=logging.CRITICAL,
+            preload=[__name__],
+        )
     try:
         with Cluster(machines.scheduler_address) as cluster:
             yield cluster
     finally:
         machines.close(timeout=PATIENCE)
+
+
+@contextmanager
+def _ctrl_c_ignored() -> Iterator[None]:
+    """While inside, Ctrl-C is ignored, by new processes too: a terminal sends it to all of them."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    usual = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, usual)
+
+
+def dask_setup(_worker: Any) -> None:
+    """Dask calls this in a new worker (``preload``), also in one that is started again later."""
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _distributed() -> Any:

@@ -298,7 +298,8 @@ class Subject:
     def of(cls, sample: Instance) -> Subject:
         """The subject that an instance is."""
         file = f"instances/{sample.digest[:16]}.json"
-        return cls(sample.name, sample.digest, _group(sample), file, sample.size, sample.view.rank)
+        group = _group(sample).encode(errors="replace").decode()  # a folder may be called anything
+        return cls(sample.name, sample.digest, group, file, sample.size, sample.view.rank)
 
 
 def assemble(

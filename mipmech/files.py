@@ -6,8 +6,8 @@ An instance file may name another file, but only one beside it.
 from __future__ import annotations
 
 import os
+import secrets
 import stat
-import tempfile
 from pathlib import Path
 
 from mipmech.errors import InputError, shorten
@@ -60,15 +60,13 @@ def write(file: Path, data: bytes) -> None:
     file = file.resolve()
     if file.exists() and not file.is_file():
         raise InputError("is not a plain file, so it is not replaced; choose another", file=file)
-    handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
+    temporary = file.with_name(f".{file.name}.{secrets.token_hex(6)}")
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     try:
         with os.fdopen(handle, "wb") as stream:
             stream.write(data)
             stream.flush()
             os.fsync(stream.fileno())
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(temporary, 0o666 & ~mask)  # mkstemp makes it private
         os.replace(temporary, file)
     except BaseException:
         os.unlink(temporary)

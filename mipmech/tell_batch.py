@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rich.box import SIMPLE_HEAD
@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from mipmech.batch import Expansion, Job, Status, Summary
-from mipmech.parallel import duration
+from mipmech.parallel import Forecast, duration
 from mipmech.tell import _in_one_piece, _tell_entries
 
 # Jobs, and failures, that are listed one by one; all of them stand in the --json object.
@@ -23,13 +23,16 @@ STATES = ("done", "failed", "timeout", "memory", "crashed", "missing")
 def tell_jobs(
     expansion: Expansion,
     jobs: Sequence[Job],
-    known: Collection[str],
+    states: Mapping[str, str],
+    left: int,
     folder: Path,
-    workers: int,
-    expected: float,
-    most: float,
+    forecast: Forecast,
 ) -> None:
-    """The jobs of a plan, and how long they would take."""
+    """The jobs of a plan, and how long they would take.
+
+    states : what has become of those that are on record
+    left : how many are to be done
+    """
     with _in_one_piece() as console:
         console.print(Text(expansion.plan.name, style="bold"))
         table = Table(box=SIMPLE_HEAD, show_edge=False)
@@ -38,19 +41,18 @@ def tell_jobs(
         table.add_column("", no_wrap=True)
         table.add_column("seconds", justify="right")
         for job in jobs[:LISTED]:
-            state = "done" if job.id in known else "broken" if job.fault is not None else ""
+            state = states.get(job.id, "broken" if job.fault is not None else "")
             table.add_row(job.id[:8], Text(job.label), state, f"{job.limit:g}")
         console.print(table)
         if len(jobs) > LISTED:
             console.print(f" … and {len(jobs) - LISTED:,} more (--json lists all)")
-        left = sum(job.id not in known for job in jobs)
         _tell_entries(
             console,
             {
                 "jobs": f"{len(jobs):,} on {len(expansion.subjects):,} instances;"
                 f" {left:,} to do in {folder}",
-                "time": f"about {duration(expected)} on {workers} workers, at most"
-                f" {duration(most)} if every job uses all its time",
+                "time": f"about {duration(forecast.seconds)} on {forecast.workers} workers, at"
+                f" most {duration(forecast.most)} if every job uses all its time",
                 **_broken([str(error) for error in expansion.broken]),
             },
         )

@@ -1,8 +1,10 @@
 """The inside of a worker process: takes tasks from its parent, one by one, and sends back results.
 
-A worker is a plain Python program started by `workers.Processes` with one end of a pipe. It ignores
-Ctrl-C, which is its parent's to understand, and ends by itself when its parent is gone: a thread
-reads the pipe all the time, and a pipe without an other end is the end.
+A worker is a plain Python program started by `workers.Processes` with one end of a pipe, in a
+process group of its own. It ignores Ctrl-C, which is its parent's to understand, and ends by
+itself, with all that it has started, when its parent is gone: a thread reads the pipe all the time,
+and a pipe without an other end is the end. (It has to wait for native code that keeps Python's
+lock; HiGHS and the compiled loops do not.)
 """
 
 from __future__ import annotations
@@ -48,7 +50,7 @@ def _listen(pipe: Connection[Any, Any], inbox: queue.SimpleQueue[bytes]) -> None
         while True:
             inbox.put(pipe.recv_bytes())
     except (EOFError, OSError):
-        os._exit(1)  # the main thread may be deep inside a solver
+        os.killpg(0, signal.SIGKILL)  # the main thread may be deep inside a solver
 
 
 def _serve(message: bytes, began: Callable[[], None]) -> bytes:

@@ -44,6 +44,10 @@ HEARTBEAT = 0.05
 PREPARING = 600.0
 # If the program itself stood still for longer (a paused machine), its tasks did too.
 STALL = 5.0
+# An idle worker that holds more than this share of a task's memory is replaced first.
+FULL = 0.5
+# If so many new workers die at once, none can be had.
+STARTS = 3
 # A worker that was told to end has this long before it is killed.
 FAREWELL = 2.0
 # Of what a worker said while it did a task that it died of, this much goes into the reason.
@@ -58,7 +62,7 @@ class Task:
 
     key : names it to whoever gave it
     prepare : called first, before its clock starts
-    seconds : after so long the worker is killed
+    seconds : after so long the worker is killed, and with it whatever it has started
     memory : bytes that the worker may use in all
     """
 
@@ -178,14 +182,15 @@ class Processes:
     def give(self, task: Task) -> None:
         """Start a task on an idle worker, or on a new one."""
         message = pickle.dumps((task.prepare, task.work, task.arguments, task.memory))
-        idle = (one for one in self._all if one.task is None)
-        while True:
-            one = next(idle, None) or self._start()
+        for _ in range(len(self._all) + STARTS):
+            one = self._idle(task.memory) or self._start()
             try:
                 one.pipe.send_bytes(message)
                 break
             except OSError:  # it died while it had nothing to do
                 self._remove(one)
+        else:
+            raise ExecutorLost("no worker process can be started: each dies at once")
         now = self.clock()
         if not self.running:
             self._looked = now
@@ -213,6 +218,15 @@ class Processes:
 
     # ------------------------------------------------------------ one worker
 
+    def _idle(self, memory: int | None) -> _Process | None:
+        """A worker with nothing to do, and not so full already that the task would pay for it."""
+        for one in [one for one in self._all if one.task is None]:
+            used = memory_of(one.process.pid) if memory is not None else None
+            if memory is None or used is None or used <= FULL * memory:
+                return one
+            self._remove(one)
+        return None
+
     def _start(self) -> _Process:
         ours, theirs = Pipe()
         said = tempfile.TemporaryFile()  # noqa: SIM115  (it lives as long as the worker)
@@ -228,6 +242,7 @@ class Processes:
                 stderr=said,
                 pass_fds=[theirs.fileno()],
                 env={**os.environ, **dict.fromkeys(ONE_THREAD, "1")},
+                process_group=0,  # whatever it starts ends with it
             )
         theirs.close()
         one = _Process(process, ours, said)
@@ -238,11 +253,11 @@ class Processes:
         """End a worker; the status that it ended with by itself, if it had."""
         one.pipe.close()  # this is its end, unless it hangs
         if one.task is not None:
-            one.process.kill()
+            _kill(one.process)
         try:
             status = one.process.wait(FAREWELL)
         except subprocess.TimeoutExpired:
-            one.process.kill()
+            _kill(one.process)
             status = one.process.wait()
         one.said.close()
         self._all.remove(one)
@@ -315,10 +330,17 @@ class Processes:
         return f"{os.uname().nodename}/{one.process.pid}"
 
 
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """Kill a worker with all that it has started, such as a solver's own program."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
 @contextmanager
 def _ctrl_c_waits() -> Iterator[None]:
-    """A new process inherits a blocked Ctrl-C, and so cannot be hit before it has learnt to ignore
-    it; here it is heard a moment later.
+    """While inside, Ctrl-C is not heard; a moment later it is.
+
+    A new process or thread inherits that, and so cannot be hit before it has learnt to ignore it.
     """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:

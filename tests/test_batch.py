@@ -261,9 +261,19 @@ def test_a_damaged_record_is_done_again(tmp_path):
 def test_records_of_another_shape_are_no_records(tmp_path):
     plan = write_plan(tmp_path, ETAS)
     bench(plan, tmp_path / "run", workers=1)
+    first = lines(tmp_path / "run")[0]
     with (tmp_path / "run" / RECORDS).open("ab") as stream:
         stream.write(line_of({"id": 3}) + line_of({"id": "x"}) + line_of({"what": "?"}))
-    assert status(tmp_path / "run").damaged == 3
+        whole = dict(first)
+        del whole["check"]
+        wrong = [
+            whole | {"id": "../../../run"}, whole | {"seconds": None}, whole | {"memory": True},
+            whole | {"instance": {}}, whole | {"allowed": {}}, whole | {"bounds": {"lower": "x"}},
+        ]  # fmt: skip
+        wrong += [{k: v for k, v in whole.items() if k != name} for name in whole]
+        stream.writelines(map(line_of, wrong))
+        stream.write(b"[" * 100_000 + b"\n")
+    assert status(tmp_path / "run").damaged == 4 + len(wrong)
     assert bench(plan, tmp_path / "run", workers=1).before == 4
     export(tmp_path / "run", None)
 
@@ -275,6 +285,31 @@ def test_no_time(tmp_path):
     summary = bench(write_plan(tmp_path, ETAS), tmp_path / "run", workers=1, budget=Budget(0.0))
     assert (summary.stop, summary.done, summary.missing) == ("time", 0, 4)
     assert bench(write_plan(tmp_path, ETAS), tmp_path / "run", workers=1).complete
+
+
+@pytest.mark.parametrize("wrong", ["[]", "{", "{}", '{"name": 1, "jobs": []}',
+                                   '{"name": "x", "jobs": [{}]}', "[" * 100_000],
+                         ids=range(6))  # fmt: skip
+def test_a_damaged_plan_is_said(tmp_path, wrong):
+    plan = write_plan(tmp_path, ETAS)
+    bench(plan, tmp_path / "run", workers=1, budget=Budget(0.0))
+    (file,) = (tmp_path / "run" / "plans").iterdir()
+    file.write_text(wrong)
+    with pytest.raises(InputError) as caught:
+        status(tmp_path / "run")
+    assert caught.value.file == str(file)
+
+
+def test_no_record_leads_outside(tmp_path):
+    """A stranger's folder: an id that is a path, and a certificate to go with it."""
+    bench(write_plan(tmp_path, ETAS), tmp_path / "run", workers=1)
+    record = lines(tmp_path / "run")[0]
+    del record["check"]
+    record |= {"id": "../run", "certificate": "certificates/x.json"}
+    with (tmp_path / "run" / RECORDS).open("ab") as stream:
+        stream.write(line_of(record))
+    merge([tmp_path / "run"], tmp_path / "all")
+    assert status(tmp_path / "all").counts == {"done": 4}
 
 
 def test_parts_merge(tmp_path):
@@ -306,6 +341,25 @@ def test_a_result_counts_before_a_failure(tmp_path):
     assert status(tmp_path / "all").counts == {"done": 4}
     merge([tmp_path / "good", tmp_path / "bad"], tmp_path / "other")
     assert status(tmp_path / "other").counts == {"done": 4}
+
+
+def test_looking_at_a_folder_does_not_keep_others_from_working(tmp_path):
+    folder = RunFolder.make(tmp_path / "run")
+    over = threading.Event()
+
+    def look():
+        while not over.is_set():
+            folder.busy  # noqa: B018
+
+    watcher = threading.Thread(target=look)
+    watcher.start()
+    try:
+        for _ in range(100):
+            with folder.locked():
+                pass
+    finally:
+        over.set()
+        watcher.join()
 
 
 def test_merging_into_itself_is_refused(tmp_path):
@@ -380,11 +434,33 @@ def test_large_instances_keep_their_agents_in_a_table(tmp_path):
 def test_a_copy_that_was_changed_is_noticed(tmp_path):
     plan = write_plan(tmp_path, ETAS)
     folder = RunFolder.make(tmp_path / "run")
-    expand(Plan.load(plan), folder.keep)
+    with folder.locked():
+        expand(Plan.load(plan), folder.keep)
     (file,) = (tmp_path / "run" / "instances").iterdir()
-    mipmech.make_instance("ties", 13, 2, 0).save(file)
-    with pytest.raises(InputError, match="its digest differs"):
-        bench(plan, tmp_path / "run", workers=1)
+    (digest,) = (subject.digest for subject in expand(Plan.load(plan)).subjects)
+    for other in ("{", mipmech.make_instance("ties", 13, 2, 0)):
+        file.write_text(other) if isinstance(other, str) else other.save(file)
+        with pytest.raises(InputError):
+            RunFolder(tmp_path / "run").instance(digest)
+        with folder.locked():  # the original is at hand, and makes it good
+            expand(Plan.load(plan), folder.keep)
+        assert Instance.load(file).digest == digest
+    assert bench(plan, tmp_path / "run", workers=1).complete
+
+
+def test_a_copy_that_goes_bad_while_jobs_run_costs_only_its_jobs(tmp_path):
+    """Between reading the plan and handing out its jobs."""
+
+    class Vandal(Processes):
+        def __enter__(self):
+            (file,) = (tmp_path / "run" / "instances").glob("*.json")
+            file.write_text("{")
+            return super().__enter__()
+
+    plan = write_plan(tmp_path, ETAS.replace("agents = 12", "agents = 21"))
+    summary = bench(plan, tmp_path / "run", executor=lambda: Vandal(1))
+    assert (summary.stop, summary.failed) == ("finished", {"failed": 4})
+    assert bench(plan, tmp_path / "run", workers=1, retry=True).complete
 
 
 # ------------------------------------------------------------------ disks

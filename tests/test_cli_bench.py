@@ -48,7 +48,7 @@ def test_a_dry_run_knows_what_is_done(finished, capsys):
     found = json.loads(out)
     assert status == 0
     assert found["left"] == 0
-    assert all(job["done"] for job in found["jobs"])
+    assert all(job["status"] == "done" for job in found["jobs"])
     assert found["seconds"] == {"expected": 0.0, "most": 0.0}
 
 
@@ -119,6 +119,31 @@ def test_export_and_merge(finished, tmp_path, capsys):
     status, out, _ = run(capsys, "merge", finished / "plan.run", "--out", tmp_path / "all")
     assert status == 0
     assert "6 records, 6 of them new; 0 were there more than once" in out
+
+
+def test_a_reader_that_goes_away_does_not_end_the_run(plan):
+    """Whoever read the log has closed the pipe: the work goes on, and its status is true."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(
+        batches.command(plan, "--workers", "1"), stdout=subprocess.PIPE, stderr=writer, check=False
+    )
+    os.close(writer)
+    assert done.returncode == 0
+    assert b"6 done now; all on record" in done.stdout
+
+
+def test_retrying_shows_what_is_tried_again(tmp_path, capsys):
+    (tmp_path / "broken.json").write_text("{}")
+    text = SMALL + "[[instances]]\nfiles = 'broken.json'\n"
+    plan = write_plan(tmp_path, text)
+    batches.bench(plan, "--workers", "2", status=1)
+    _, out, _ = run(capsys, plan, "--dry-run", "--json")
+    found = json.loads(out)
+    assert found["left"] == 0
+    assert [job["status"] for job in found["jobs"]].count("failed") == 3
+    _, out, _ = run(capsys, plan, "--dry-run", "--json", "--retry", "failed")
+    assert json.loads(out)["left"] == 3
 
 
 FAULTS = {

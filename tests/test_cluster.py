@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import queue
 import signal
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
@@ -18,7 +20,7 @@ from mipmech.batch import RunFolder, bench, status
 from mipmech.batch.folder import RECORDS
 from mipmech.cli.batches import chosen_executor
 from mipmech.cluster import Cluster, local, on_worker
-from mipmech.workers import ExecutorLost, Task
+from mipmech.workers import Ended, ExecutorLost, Task
 from tests import batches, test_workers
 from tests.batches import SMALL, lines, results, write_plan
 from tests.test_batch import LONG
@@ -135,6 +137,50 @@ def test_ctrl_c_gives_the_cluster_back(tmp_path, machines):
     assert json.loads(out)["stop"] == "interrupted"
     with Cluster(address) as cluster:
         assert test_workers.all_of(cluster, [Task("next", max, (1, 2))])["next"].result == 2
+
+
+def test_ctrl_c_on_a_local_cluster_finishes_what_runs(tmp_path):
+    """A terminal sends it to the Dask workers too, which must not mind."""
+    run = batches.start(
+        write_plan(tmp_path, LONG), "--out", tmp_path / "run", "--local-cluster", "2", "--json"
+    )
+    wait_for_a_record(tmp_path / "run", run)
+    os.killpg(run.pid, signal.SIGINT)
+    out, err = run.communicate(timeout=PATIENT)
+    assert (run.returncode, err) == (1, "")
+    summary = json.loads(out)
+    assert summary["stop"] == "interrupted"
+    assert summary["done"] >= 3
+
+
+class Future:
+    """A stand-in for one of Dask's."""
+
+    def __init__(self, status, ended=None):
+        self.status, self.ended = status, ended
+
+    def result(self, timeout):
+        assert timeout > 0
+        return self.ended
+
+    def release(self):
+        pass
+
+
+def test_a_loss_is_not_forgotten():
+    """What came back before the scheduler was lost is handed out first, then the loss is told."""
+    ended = Ended("a", "done", 1)
+    cluster = Cluster.__new__(Cluster)
+    stream = SimpleNamespace(comm=SimpleNamespace(closed=lambda: False))
+    cluster._client = SimpleNamespace(status="running", scheduler_comm=stream)
+    cluster.scheduler, cluster._fault = "tcp://a:1", None
+    cluster._running = {Future("finished", ended): "a", Future("cancelled"): "b"}
+    cluster._ended = queue.SimpleQueue()
+    for future in cluster._running:
+        cluster._ended.put(future)
+    assert cluster.wait(1.0) == [ended]
+    with pytest.raises(ExecutorLost, match="is lost"):
+        cluster.wait(1.0)
 
 
 def test_no_scheduler(tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 
@@ -84,16 +85,62 @@ FAULTS = {
     ),
     "oracle": (HEAD + INSTANCES + ORACLE + "oracle = 'mlip'\n", "tasks[1].oracle", "'milp'"),
     "option": (
-        HEAD + INSTANCES + ORACLE + "options = {norms = 'box'}\n", "tasks[1].options",
-        "does not take these options",
+        HEAD + INSTANCES + ORACLE + "options = {norms = 'box'}\n", "tasks[1].options.norms",
+        "does not take this option.*did you mean 'norm'",
+    ),
+    "another option": (
+        HEAD + INSTANCES + ORACLE + "options = {name = 1}\n", "tasks[1].options.name",
+        "does not take this option",
+    ),
+    "a seed among the options": (
+        HEAD + INSTANCES + ORACLE + "oracle = 'random'\noptions = {seed = 1}\n",
+        "tasks[1].options.seed", "give it as seed",
     ),
     "option's value": (
         HEAD + INSTANCES + ORACLE + "options = {norm = 'sphere'}\n", "tasks[1].options.norm",
         "give cones or",
     ),
     "option's type": (
-        HEAD + INSTANCES + ORACLE + "options = {segments = 'many'}\n", "tasks[1].options",
-        "does not take these options",
+        HEAD + INSTANCES + ORACLE + "options = {segments = 'many'}\n", "tasks[1].options.segments",
+        "give a whole number",
+    ),
+    "option's number": (
+        HEAD + INSTANCES + ORACLE + "options = {segments = nan}\n", "tasks[1].options.segments",
+        "give a whole number",
+    ),
+    "rounds": (
+        HEAD + INSTANCES + ORACLE + "oracle = 'random'\noptions = {rounds = 1.5}\n",
+        "tasks[1].options.rounds", "give a whole number",
+    ),
+    "a date for a solver": (
+        HEAD + INSTANCES + ORACLE + "options = {solver = 1979-05-27}\n", "tasks[1].options.solver",
+        "text must stand there",
+    ),
+    "no tables": ("instances = [1]\n" + HEAD + TASKS, "instances[1]", "give a table"),
+    "only folders": (
+        HEAD + "[[instances]]\nfiles = 'sub*'\n" + TASKS, "instances[1].files", "matches no file",
+    ),
+    "deep": ("format = " + "[" * 100_000, None, "nested too deeply|is not TOML"),
+    "a long number": (f"format = {'9' * 5000}", None, "is not TOML"),
+    "a huge seed": (
+        HEAD + INSTANCES + "seed = 10000000000000000000000\n" + TASKS, "instances[1].seed",
+        "is the most",
+    ),
+    "no end of repetitions": (
+        HEAD + INSTANCES + TASKS + "repetitions = 10000000000000\n", "tasks[1].repetitions",
+        "is the most",
+    ),
+    "too many combinations": (
+        HEAD + INSTANCES + "seed = {from = 1, to = 9999}\nrank = {from = 2, to = 999}\n" + TASKS,
+        "instances[1]", "combinations; that cannot be meant",
+    ),
+    "memory beyond all": (
+        HEAD + f"[limits]\nmemory = '{'9' * 400} GB'\n" + INSTANCES + TASKS, "limits.memory",
+        "2 GB",
+    ),
+    "much memory": (
+        HEAD + "[limits]\nmemory = 9000000000000000000\n" + INSTANCES + TASKS, "limits.memory",
+        "are the most",
     ),
     "seconds": (
         HEAD + INSTANCES + TASKS + "seconds = 0\n", "tasks[1].seconds", "a number above 0",
@@ -122,6 +169,7 @@ FAULTS = {
 @pytest.mark.parametrize("what", FAULTS)
 def test_faults_are_named(tmp_path, what):
     text, field, message = FAULTS[what]
+    (tmp_path / "subfolder").mkdir()
     with pytest.raises(InputError, match=message) as caught:
         expand(plan_of(tmp_path, text))
     assert caught.value.field == field
@@ -156,7 +204,7 @@ def test_an_id_hangs_on_what_the_result_hangs_on(tmp_path, monkeypatch):
     same = [
         base.replace("a test", "another name"),
         base + "memory = '4 GB'\ngrace = 3\n",
-        base + "engine = 'auto'\nkeep = true\n",
+        base + "engine = 'auto'\nkeep = true\ngap = 1e-3\n",
         base.replace("agents = 12", "agents = 12\nseed = 0\nrank = 2"),
     ]
     assert all(ids(text) == known for text in same)
@@ -171,6 +219,32 @@ def test_an_id_hangs_on_what_the_result_hangs_on(tmp_path, monkeypatch):
     assert len(set(ids(base + "repetitions = 3\n"))) == 3
     monkeypatch.setattr(jobs, "_version", lambda _: "99")
     assert set(ids(base)).isdisjoint(known)
+
+
+def test_saying_what_is_so_anyway_changes_no_id(tmp_path):
+    def ids(text):
+        return [job.id for job in expand(plan_of(tmp_path, HEAD + INSTANCES + ORACLE + text)).jobs]
+
+    assert ids("") == ids("options = {segments = 8, norm = 'cones'}\n") == ids("oracle = 'milp'\n")
+    zero = [ids(f"eta_fraction = {zero}\n") for zero in ("0.0", "-0.0", "0")]
+    assert zero[0] == zero[1] == zero[2]
+
+
+def test_names_that_glob_would_take_for_patterns(tmp_path):
+    folder = tmp_path / "a[1]"
+    folder.mkdir()
+    make_instance("ties", 12, 2, 0).save(folder / "b[2].json")
+    for pattern in ("b[2].json", "*.json", "."):
+        text = HEAD + f"[[instances]]\nfiles = '{pattern}'\n" + TASKS
+        assert len(plan_of(folder, text).sources) == 1
+
+
+def test_a_broken_file_with_a_name_that_is_no_text(tmp_path):
+    (tmp_path / os.fsdecode(b"b\xff.json")).write_text("{}")
+    make_instance("ties", 12, 2, 0).save(tmp_path / "a.json")
+    found = expand(plan_of(tmp_path, HEAD + "[[instances]]\nfiles = '*.json'\n" + TASKS))
+    assert len(found.broken) == 1
+    json.dumps(found.to_dict(), ensure_ascii=False).encode()
 
 
 def test_a_solvers_version_matters_only_where_it_is_asked():

@@ -13,7 +13,7 @@ from multiprocessing.connection import wait as wait_for
 import pytest
 
 from mipmech import workers
-from mipmech.workers import ONE_THREAD, Processes, Task
+from mipmech.workers import ONE_THREAD, ExecutorLost, Processes, Task
 
 PATIENT = 120.0
 MEGABYTE = 1 << 20
@@ -135,6 +135,45 @@ def test_a_task_that_eats_memory_is_ended(executor):
     assert limit < ended["eat"].memory < 2 * limit + 256 * MEGABYTE
     assert ended["gulp"].reason == "out of memory"
     assert ended["after"].how == "done"
+
+
+def leave_behind():
+    _KEPT.append(bytearray(500 * MEGABYTE))
+
+
+_KEPT: list[bytearray] = []
+
+
+def test_what_one_task_leaves_behind_is_not_charged_to_the_next():
+    with Processes(1) as single:
+        tasks = [Task("messy", leave_behind), Task("tidy", _nap, memory=400 * MEGABYTE)]
+        ended = all_of(single, tasks)
+    assert [end.how for end in ended.values()] == ["done", "done"]
+
+
+def start_a_program(path):
+    """As a solver does that is a program of its own."""
+    with subprocess.Popen(["sleep", "1000"]) as program:
+        with open(path, "w") as stream:
+            stream.write(str(program.pid))
+        program.wait()
+
+
+def test_a_killed_worker_takes_its_programs_along(tmp_path):
+    file = tmp_path / "number"
+    with Processes(1) as single:
+        single.give(Task("solver", start_a_program, (str(file),), seconds=1000.0))
+        while not file.exists() or not file.read_text():
+            single.wait(0.05)
+        handle = os.pidfd_open(int(file.read_text()))
+    assert wait_for([handle], PATIENT), "a solver lives on without its worker"
+    os.close(handle)
+
+
+def test_workers_that_cannot_start(monkeypatch):
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    with Processes(1) as single, pytest.raises(ExecutorLost, match="no worker process can be"):
+        single.give(Task("large", len, (bytes(64 * MEGABYTE),)))
 
 
 def test_no_limit_is_left_behind():

@@ -58,7 +58,8 @@ def row_of(record: Record) -> dict[str, Any]:
     gap = None
     if lower is not None and upper is not None:
         gap = (upper - lower) / upper if upper else 0.0
-    own = options.get("options", {})
+    own = options.get("options")
+    own = own if isinstance(own, dict) else {}
     return {
         "id": record["id"],
         "status": record["status"],

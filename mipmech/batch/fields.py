@@ -85,14 +85,16 @@ def _range(table: dict[str, Any], where: str) -> range:
 # ------------------------------------------------------------------ one value
 
 
-def whole(least: int | None) -> Check:
-    """A whole number, at least so large."""
+def whole(least: int | None, most: int = 2**63 - 1) -> Check:
+    """A whole number, at least so large, and no larger than others can store."""
 
     def check(value: Any, where: str) -> int:
         if isinstance(value, bool) or not isinstance(value, int):
             raise InputError(f"is {checks.kind(value)}; give a whole number", field=where)
         if least is not None and value < least:
             raise InputError(f"is {value}; give {least} or more", field=where)
+        if not -most <= value <= most:
+            raise InputError(f"is {shorten(value)}; {most:,} is the most", field=where)
         return value
 
     return check
@@ -107,7 +109,7 @@ def real(low: float = -math.inf, high: float = math.inf, *, above: bool = False)
             least = f"above {low:g}" if above else f"from {low:g}"
             upto = "" if high == math.inf else f" to {high:g}"
             raise InputError(f"is {number:g}; give a number {least}{upto}", field=where)
-        return number
+        return number + 0.0  # −0 is 0
 
     return check
 
@@ -153,7 +155,7 @@ def memory(value: Any, where: str) -> int:
     """An amount of memory: bytes, or a text such as "2 GB" or "500 MiB"."""
     if isinstance(value, str):
         parts = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?) *([A-Za-z]+)", value.strip())
-        if parts is not None and parts[2].upper() in UNITS:
+        if parts is not None and parts[2].upper() in UNITS and len(parts[1]) < 20:
             value = int(float(parts[1]) * UNITS[parts[2].upper()])
     if isinstance(value, bool) or not isinstance(value, int):
         said = f'is {shorten(value)}; give an amount such as "2 GB" or "500 MiB"'
@@ -161,11 +163,23 @@ def memory(value: Any, where: str) -> int:
     if value < LEAST_MEMORY:
         said = f"is {value:,} bytes; a worker alone needs some {LEAST_MEMORY:,}"
         raise InputError(said, field=where)
+    if value > MOST_MEMORY:
+        raise InputError(f"is {shorten(value)} bytes; {MOST_MEMORY:,} are the most", field=where)
     return value
 
 
+MOST_MEMORY = 2**50
 # What a worker uses before it has done anything: Python, numpy, scipy, numba.
 LEAST_MEMORY = 300_000_000
+
+
+def like(usual: Any) -> Check:
+    """A value of the same type as the usual one; where that is nothing, a whole number."""
+    if isinstance(usual, bool):
+        return yes_or_no
+    if isinstance(usual, str):
+        return text
+    return real() if isinstance(usual, float) else whole(None)
 
 
 def any_table(value: Any, where: str) -> dict[str, Any]:

@@ -13,11 +13,14 @@ only ever become more.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator
+import re
+import time
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -38,6 +41,8 @@ FORMAT = "mipmech/run@1"
 MARK, PLANS, RECORDS, LOCK = "run.json", "plans", "records.jsonl", "lock"
 # Instances with more numbers than this keep their agents in a table of their own.
 LARGE = 5000
+# A lock is asked for so many times, so many seconds apart.
+LOOKS, LOOK = 10, 0.05
 # Instances that are kept in memory while their jobs are handed out.
 AT_HAND = 8
 
@@ -78,7 +83,7 @@ class Records:
 
 
 # What every record has, and of which type it is.
-SHAPE: dict[str, type | tuple[type, ...]] = {
+SHAPE: Mapping[str, type | tuple[type, ...]] = {
     "id": str, "status": str, "attempt": int, "task": str, "instance": dict, "options": dict,
     "repetition": int, "allowed": dict, "bounds": (dict, NoneType), "seconds": (int, float),
     "memory": (int, NoneType), "reason": (str, NoneType), "started": (str, NoneType),
@@ -86,15 +91,28 @@ SHAPE: dict[str, type | tuple[type, ...]] = {
     "result": (dict, NoneType), "events": list,
 }  # fmt: skip
 LARGE_PARTS = ("result", "events")
+NUMBER = (int, float)
+Shape = Mapping[str, type | tuple[type, ...]]
+JOB = {"id": str, "task": str, "options": dict, "subject": str}
+ALLOWED = {"seconds": NUMBER, "limit": NUMBER}
+BOUNDS: Shape = {"what": str, "status": str, "lower": NUMBER, "upper": (*NUMBER, NoneType)}
 SUBJECT = {"name": str, "digest": str, "group": str, "agents": int, "rank": int}
 
 
 def _understood(record: Record) -> bool:
-    """Whether a record has the shape that all readers count on."""
+    """Whether a record has the shape that all readers count on; its id is the name of a file."""
+    return (
+        _has(record, SHAPE)
+        and _has(record["instance"], SUBJECT)
+        and _has(record["allowed"], ALLOWED)
+        and (record["bounds"] is None or _has(record["bounds"], BOUNDS))
+        and re.fullmatch(r"[0-9a-f]{20}", record["id"]) is not None
+    )
+
+
+def _has(part: dict[str, Any], shape: Shape) -> bool:
     return all(
-        isinstance(part.get(name), kind)
-        for part, shape in ((record, SHAPE), (record.get("instance"), SUBJECT))
-        if isinstance(part, dict)
+        name in part and isinstance(part[name], kind) and not isinstance(part[name], bool)
         for name, kind in shape.items()
     )
 
@@ -111,20 +129,16 @@ class RunFolder:
         folder = Path(path)
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            inside = [entry for entry in os.listdir(folder) if not entry.startswith(".")]
-            if inside and MARK not in inside:
-                raise InputError(
-                    "is not empty and not a run's folder; choose another with --out", file=folder
-                )
-            found = cls(folder)
-            if not inside:
-                found._mark(None)
-            for name in (PLANS, INSTANCES, CERTIFICATES):
-                (folder / name).mkdir(exist_ok=True)
+            journal.sync_folder(folder.parent)
+            inside = [name for name in os.listdir(folder) if name != LOCK and name[0] != "."]
         except OSError as error:
             said = f"cannot be used for a run: {files.reason(error)}"
             raise InputError(said, file=folder, field="out") from None
-        return found
+        if inside and MARK not in inside:
+            raise InputError(
+                "is not empty and not a run's folder; choose another with --out", file=folder
+            )
+        return cls(folder)
 
     @classmethod
     def open(cls, path: str | Path) -> RunFolder:
@@ -173,15 +187,23 @@ class RunFolder:
             return None
         if Path(name).name != name:
             raise InputError(f"names a plan {name!r} elsewhere", file=self.path / MARK)
-        return _read_json(self.path / PLANS / f"{name}.json")
+        file = self.path / PLANS / f"{name}.json"
+        content = _read_json(file)
+        jobs = content.get("jobs")
+        whole = isinstance(content.get("name"), str) and isinstance(jobs, list)
+        if not whole or not all(isinstance(job, dict) and _has(job, JOB) for job in jobs or ()):
+            raise InputError("is not a whole plan; run its plan file again", file=file)
+        return content
 
     # ------------------------------------------------------------ instances
 
     def keep(self, sample: Instance) -> None:
-        """Keep a copy of an instance, unless there is one."""
+        """Keep a copy of an instance, unless there is a good one."""
         file = self.path / instance_file(sample.digest)
-        if not file.exists():
-            sample.save(file, "npy" if sample.agents.size > LARGE else "inline")
+        with contextlib.suppress(InputError):
+            if file.exists() and Instance.load(file).digest == sample.digest:
+                return
+        sample.save(file, "npy" if sample.agents.size > LARGE else "inline")
 
     def instance(self, digest: str) -> Instance:
         """The copy of an instance."""
@@ -223,14 +245,21 @@ class RunFolder:
             raise InputError(f"cannot be written: {files.reason(error)}", file=file) from None
         try:
             self._lock(handle)
-            self._sweep()
+            self._furnish()
             yield
         finally:
             os.close(handle)  # and with it the lock, as it also goes if the program is killed
 
     def _lock(self, handle: int) -> None:
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            for _ in range(LOOKS):
+                try:
+                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError:  # perhaps only by somebody who looks whether it is held
+                    time.sleep(LOOK)
+            else:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             holder = os.pread(handle, 1000, 0).decode(errors="replace").strip()
             raise InputError(
@@ -246,8 +275,15 @@ class RunFolder:
         os.ftruncate(handle, 0)
         os.pwrite(handle, who.encode(), 0)
 
-    def _sweep(self) -> None:
-        """Remove what a killed program had not finished writing."""
+    def _furnish(self) -> None:
+        """Make what belongs into a run's folder; remove what a killed program had half written."""
+        if not (self.path / MARK).exists():
+            self._mark(None)
+        try:
+            for name in (PLANS, INSTANCES, CERTIFICATES):
+                (self.path / name).mkdir(exist_ok=True)
+        except OSError as error:
+            raise InputError(f"cannot be written: {files.reason(error)}", file=self.path) from None
         for folder in (self.path, *(self.path / n for n in (PLANS, INSTANCES, CERTIFICATES))):
             for file in folder.glob(".*.json.*"):
                 file.unlink(missing_ok=True)
@@ -256,7 +292,7 @@ class RunFolder:
     def busy(self) -> str | None:
         """Who writes here at the moment; None if nobody does."""
         try:
-            handle = os.open(self.path / LOCK, os.O_RDONLY)
+            handle = os.open(self.path / LOCK, os.O_RDONLY | os.O_NONBLOCK)
         except OSError:
             return None
         try:
@@ -287,10 +323,14 @@ def _write_json(file: Path, content: dict[str, Any]) -> None:
 
 def _read_json(file: Path) -> dict[str, Any]:
     try:
+        if not file.is_file():
+            raise InputError("is missing, or not a plain file", file=file)
         content = json.loads(files.read_text(file))
     except OSError as error:
         raise InputError(f"cannot be read: {files.reason(error)}", file=file) from None
-    except ValueError as error:
+    except InputError:
+        raise
+    except (ValueError, RecursionError) as error:
         raise InputError(f"is not JSON: {error}", file=file) from None
     if not isinstance(content, dict):
         raise InputError("is not one JSON object", file=file)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -164,7 +165,7 @@ def _job(plan: Plan, place: int, subject: Subject, error: InputError | None) -> 
         grace=piece.grace,
         memory=piece.memory,
         subject=subject,
-        fault=None if error is None else str(error),
+        fault=None if error is None else plain(str(error)),
     )
 
 
@@ -180,9 +181,15 @@ def _broken_subject(source: Source) -> Subject:
         content = source.file.read_bytes()
     except OSError:
         content = b""
-    digest = "broken-" + hashlib.sha256(source.file.name.encode() + content).hexdigest()[:32]
-    group = source.file.resolve().parent.name
-    return Subject(source.file.name, digest, group, instance_file(digest), 0, 0)
+    name = os.fsencode(source.file.name)
+    digest = "broken-" + hashlib.sha256(name + content).hexdigest()[:32]
+    group = plain(source.file.resolve().parent.name)
+    return Subject(plain(source.file.name), digest, group, instance_file(digest), 0, 0)
+
+
+def plain(text: str) -> str:
+    """A text that can be written as UTF-8: names of files may be anything."""
+    return text.encode(errors="replace").decode()
 
 
 def versions_that_matter(task: str, options: Options) -> dict[str, str]:

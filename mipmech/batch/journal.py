@@ -54,7 +54,7 @@ def line_of(record: Mapping[str, Any]) -> bytes:
     r"""A record as a line.
 
     >>> line_of({"id": "a"})
-    b'{"id":"a","check":"20bb6fed"}\n'
+    b'{"id":"a","check":"143f85da"}\n'
     """
     text = json.dumps(record, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     body = text.encode()[:-1]
@@ -67,22 +67,30 @@ def record_in(line: bytes) -> Record | None:
     if not mark or rest[8:] != b'"}\n' or rest[:8] != b"%08x" % zlib.crc32(body):
         return None
     try:
-        record = json.loads(line)
-    except ValueError:
+        record = json.loads(line, parse_constant=_no_number)
+    except (ValueError, RecursionError):
         return None
     return record if isinstance(record, dict) else None
 
 
+def _no_number(name: str) -> None:
+    raise ValueError(f"{name} is no number")
+
+
 def read(path: Path) -> Iterator[Record | None]:
     """The records of a file in their order; None for a damaged one. A torn end is no record."""
-    try:
-        stream = path.open("rb")
-    except FileNotFoundError:
+    if not path.exists():
         return
-    with stream:
-        for line in stream:
-            if line.endswith(b"\n"):
+    if not path.is_file():
+        raise InputError("is not a plain file, so there are no records in it", file=path)
+    try:
+        with path.open("rb") as stream:
+            for line in stream:
+                if not line.endswith(b"\n"):
+                    break  # somebody is just writing it, or was killed while doing so
                 yield record_in(line)
+    except OSError as error:
+        raise InputError(f"cannot be read: {files.reason(error)}", file=path) from None
 
 
 class Journal:
@@ -99,7 +107,7 @@ class Journal:
             os.close(self._file)
             raise InputError("is not a plain file, so no records are kept in it", file=path)
         self._end = _cut_torn_end(self._file)
-        _sync_folder(path.parent)
+        sync_folder(path.parent)
         self._inbox: queue.SimpleQueue[Entry | None] = queue.SimpleQueue()
         self._settled: queue.SimpleQueue[Entry] = queue.SimpleQueue()
         self._fault: Exception | None = None
@@ -183,7 +191,7 @@ class Journal:
                 files.write(path, content)
                 folders.add(path.parent)
         for folder in folders:
-            _sync_folder(folder)
+            sync_folder(folder)
         data = memoryview(b"".join(entry.line for entry in lot))
         size = len(data)
         try:
@@ -213,7 +221,7 @@ def _cut_torn_end(file: int) -> int:
     return end
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Bring the names of new files to the disk too."""
     handle = os.open(folder, os.O_RDONLY)
     try:

@@ -6,8 +6,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import glob
 import itertools
+import json
+import math
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -15,13 +18,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
-from mipmech import families, files
+from mipmech import checks, families, files
 from mipmech.algorithm1 import GridName, Skipping, Thresholds
 from mipmech.batch import fields
 from mipmech.batch.fields import Field
 from mipmech.certificate import DEFAULT_GAP, EngineName
 from mipmech.compare import ETA_FRACTIONS, SEEDS, Settings
-from mipmech.errors import InputError
+from mipmech.errors import InputError, did_you_mean
 from mipmech.instance import Instance
 from mipmech.oracles import REGISTRY, oracle_class, oracle_named
 
@@ -92,14 +95,16 @@ LIMITS = {
     "seconds": Field(fields.real(0.0, above=True)),
     "grace": Field(fields.real(0.0)),
     "memory": Field(fields.memory),
-    "repetitions": Field(fields.whole(1)),
+    "repetitions": Field(fields.whole(1, fields.MOST_VALUES)),
 }
 
 
 def _parse(text: str, file: Path) -> Plan:
     try:
         content = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except RecursionError:
+        raise InputError("is nested too deeply to be a plan") from None
+    except ValueError as error:  # also a number of thousands of digits
         raise InputError(f"is not TOML: {error}") from None
     if content.get("format") != FORMAT:
         given = "is missing" if "format" not in content else f"is {content['format']!r}"
@@ -159,7 +164,9 @@ FAMILY = {
 
 
 def _sources(table: Any, where: str, folder: Path) -> list[Source]:
-    if isinstance(table, dict) and ("files" in table) == ("family" in table):
+    if not isinstance(table, dict):
+        raise InputError(f"is {checks.kind(table)}; give a table", field=where)
+    if ("files" in table) == ("family" in table):
         raise InputError("give either files or a family", field=where)
     if "files" in table:
         patterns = fields.read_table(table, FILES, where)["files"]
@@ -167,22 +174,33 @@ def _sources(table: Any, where: str, folder: Path) -> list[Source]:
     swept = fields.read_table(table, FAMILY, where)
     if swept["agents"] == [None]:
         raise InputError("is missing; say how many", field=f"{where}.agents")
-    return [Source(recipe=tuple(values.items())) for values in _product(swept)]
+    return [Source(recipe=tuple(values.items())) for values in _product(swept, where)]
 
 
 def _matches(pattern: str, folder: Path, where: str) -> list[Path]:
     """The files that a name or a pattern with *, ? or ** stands for; of a folder, those in it."""
     path = folder / pattern
+    if path.is_file():
+        return [path]
     if path.is_dir():
-        path = path / "*.json"
-    found = sorted(glob.glob(str(path), recursive=True))
+        found = sorted(path.glob("*.json"))
+    else:
+        names = glob.glob(pattern, root_dir=folder, recursive=True)
+        found = [folder / name for name in sorted(names)]
+    found = [file for file in found if not file.is_dir()]
     if not found:
         raise InputError(f"{pattern!r} matches no file in {folder}", field=f"{where}.files")
-    return [Path(name) for name in found if not Path(name).is_dir()]
+    return found
 
 
-def _product(swept: dict[str, list[Any]]) -> Iterator[Options]:
+def _not_too_many(count: int, where: str) -> None:
+    if count > fields.MOST_VALUES:
+        raise InputError(f"makes {count:,} combinations; that cannot be meant", field=where)
+
+
+def _product(swept: dict[str, list[Any]], where: str) -> Iterator[Options]:
     """Every combination of the values, the last field changing fastest."""
+    _not_too_many(math.prod(map(len, swept.values())), where)
     for values in itertools.product(*swept.values()):
         yield dict(zip(swept, values, strict=True))
 
@@ -240,10 +258,10 @@ def _task(table: Any, where: str, limits: Options) -> tuple[list[Piece], list[Se
     piece = partial(Piece, grace=own["grace"], memory=own["memory"])
     if kind == "compare":
         found, settings = _comparison(values, where, own, piece)
-        return list(_repeated(found, own)), [settings]
+        return list(_repeated(found, own, where)), [settings]
     if kind == "certify":
         swept = {**values, "keep": [values["keep"]]}
-        choices = list(_product(swept))
+        choices = list(_product(swept, where))
     else:
         choices = _asking(kind, values, where)
     seconds = own["seconds"]
@@ -251,10 +269,12 @@ def _task(table: Any, where: str, limits: Options) -> tuple[list[Piece], list[Se
         piece(task=kind, options=options, repetition=0, seconds=seconds, limit=seconds)
         for options in choices
     ]
-    return list(_repeated(pieces, own)), []
+    return list(_repeated(pieces, own, where)), []
 
 
-def _repeated(pieces: list[Piece], own: Options) -> Iterator[Piece]:
+def _repeated(pieces: list[Piece], own: Options, where: str) -> Iterator[Piece]:
+    """All pieces, as often as is asked for."""
+    _not_too_many(len(pieces) * own["repetitions"], where)
     for repetition in range(own["repetitions"]):
         for piece in pieces:
             yield replace(piece, repetition=repetition)
@@ -273,24 +293,44 @@ def _asking(kind: str, values: Options, where: str) -> list[Options]:
         values["at"] = etas
     elif values["epsilon"] != [None]:
         values["epsilon_share"] = [None]
-    choices: list[Options] = []
-    for choice in _product({**values, **single}):
+    if "seed" in given:
+        raise InputError("stands among the options; give it as seed", field=f"{where}.options.seed")
+    options = {name: _options(name, given, f"{where}.options") for name in values["oracle"]}
+    choices: dict[str, Options] = {}
+    for choice in _product({**values, **single}, where):
         seed = choice.pop("seed")
-        options = dict(given)
+        own = dict(options[choice["oracle"]])
         if getattr(oracle_class(choice["oracle"]), "randomised", False):
-            options.setdefault("seed", seed)
-        try:
-            oracle_named(choice["oracle"], **options)
-        except InputError as error:
-            field = f"{where}.options" + (f".{error.field}" if error.field in options else "")
-            raise InputError(error.message, field=field) from None
+            own["seed"] = seed
         if kind == "oracle":
             name, eta = choice.pop("at")
             choice.update({"eta": None, "eta_fraction": None, name: eta})
-        choice["options"] = options
-        if choice not in choices:  # an oracle that draws nothing is asked once, not once per seed
-            choices.append(choice)
-    return choices
+        choice["options"] = own
+        # An oracle that draws nothing is asked once, not once per seed.
+        choices[json.dumps(choice, sort_keys=True)] = choice
+    return list(choices.values())
+
+
+def _options(oracle: str, given: Options, where: str) -> Options:
+    """Options of an oracle, checked; those that say what is so anyway are left out."""
+    defaults = {field.name: field.default for field in dataclasses.fields(oracle_class(oracle))}
+    found = {}
+    for name, value in given.items():
+        place = f"{where}.{name}"
+        if name not in defaults:
+            known = ", ".join(defaults) or "none"
+            said = f"{oracle} does not take this option; it has {known}"
+            raise InputError(f"{said}{did_you_mean(name, defaults)}", field=place)
+        usual = defaults[name]
+        checked = fields.like(usual)(value, place)
+        if checked != usual:
+            found[name] = checked
+    try:
+        oracle_named(oracle, **found)
+    except InputError as error:
+        field = f"{where}.{error.field}" if error.field in found else where
+        raise InputError(error.message, field=field) from None
+    return found
 
 
 def _comparison(

@@ -27,6 +27,7 @@ from mipmech.batch.jobs import Expansion, Job
 from mipmech.batch.journal import Journal, JournalFault
 from mipmech.batch.tasks import CERTIFICATES, Outcome, perform, prepare
 from mipmech.budget import Timer
+from mipmech.errors import InputError
 from mipmech.parallel import TRIES, Forecast
 from mipmech.workers import Ended, Executor, ExecutorLost, How, Task
 
@@ -121,8 +122,7 @@ def run(
     part : (k, n), only the k-th of n parts of the jobs
     say : receives what a person should know at once
     """
-    k, n = part
-    jobs = expansion.jobs[k - 1 :: n]
+    jobs = part_of(expansion.jobs, part)
     records = folder.records(whole=False)
     with folder.journal() as journal:
         loop = _Loop(jobs, folder, executor, timer, records, retry, clock or Clock())
@@ -134,6 +134,13 @@ def run(
     except JournalFault as fault:
         stop = str(fault)
     return loop.summary(stop, tuple(map(str, expansion.broken)))
+
+
+def part_of(jobs: Sequence[Job], part: tuple[int, int]) -> list[Job]:
+    """The k-th of n parts, in the same order: by id, so that each has some of all kinds."""
+    k, n = part
+    chosen = set(sorted(job.id for job in jobs)[k - 1 :: n])
+    return [job for job in jobs if job.id in chosen]
 
 
 class _Loop:
@@ -192,10 +199,15 @@ class _Loop:
         """Until all is done, or something ends it: why it ended."""
         with self._listening():
             try:
+                told = False
                 self._tell("starting")
                 while self.waiting or self.executor.running or journal.pending:
                     if self.ctrl_c > 1:
                         return "interrupted"
+                    if self.ctrl_c == 1 and not told:
+                        told = True
+                        count = self.executor.running
+                        self.say(f"finishing {count} jobs that run; Ctrl-C again drops them")
                     if self.timer.left == 0:
                         return "time"
                     self._give(journal)
@@ -216,7 +228,11 @@ class _Loop:
             if job.fault is not None:
                 self._take(Ended(job.id, "error", reason=job.fault), journal)
                 continue
-            sample = self.folder.instance(job.subject.digest)
+            try:
+                sample = self.folder.instance(job.subject.digest)
+            except InputError as error:
+                self._take(Ended(job.id, "error", reason=str(error)), journal)
+                continue
             self.given[job.id] = self.clock.now()
             self.executor.give(
                 Task(
@@ -241,7 +257,7 @@ class _Loop:
         self.ended[job.id] = end
         try:
             journal.append(job.id, *self._record(job, end))
-        except ValueError as fault:  # a number that is none: a bug, but not one to lose a run to
+        except (TypeError, ValueError) as fault:  # a bug, but not one to lose a run to
             end = self.ended[job.id] = Ended(
                 job.id, "error", None, f"its result cannot be recorded: {fault}", end.seconds,
                 end.memory, end.worker,
@@ -337,10 +353,8 @@ class _Loop:
             return
 
         def hear(number: int, _frame: FrameType | None) -> None:
+            # Only counted: whatever it interrupts may be printing, too.
             self.ctrl_c += 1 if number == signal.SIGINT else 2
-            if self.ctrl_c == 1:
-                count = self.executor.running
-                self.say(f"finishing {count} jobs that run; Ctrl-C again drops them")
 
         usual = {number: signal.signal(number, hear) for number in (signal.SIGINT, signal.SIGTERM)}
         try:

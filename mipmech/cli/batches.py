@@ -122,9 +122,8 @@ def run(
         folder = default_folder(read) if out is None else out
         executor = chosen_executor(workers, scheduler, local_cluster)
         if dry_run:
-            return _dry_run(
-                read, folder, share, workers or local_cluster or cores(), as_json, quiet
-            )
+            slots = workers or local_cluster or cores()
+            return _dry_run(read, folder, share, retry is not None, slots, as_json, quiet)
         with counting(quiet or as_json) as bar, _lost_is_said():
             found = batch.bench(
                 read,
@@ -158,26 +157,37 @@ def _lost_is_said() -> Iterator[None]:
 
 
 def _dry_run(
-    plan: Plan, path: Path, part: tuple[int, int], workers: int, as_json: bool, quiet: bool
+    plan: Plan,
+    path: Path,
+    part: tuple[int, int],
+    retry: bool,
+    workers: int,
+    as_json: bool,
+    quiet: bool,
 ) -> int:
     from mipmech import batch  # noqa: PLC0415
+    from mipmech.batch.runner import part_of  # noqa: PLC0415
     from mipmech.parallel import Forecast  # noqa: PLC0415
 
     with saying("reading the instances", quiet or as_json) as say:
         watch = None if say is None else lambda done, total: say(f"{done} of {total}")
         expansion = batch.expand(plan, watch=watch)
-    jobs = expansion.jobs[part[0] - 1 :: part[1]]
+    jobs = part_of(expansion.jobs, part)
     known = (
         batch.RunFolder.open(path).records(whole=False).last if (path / "run.json").exists() else {}
     )
-    left = [job for job in jobs if job.id not in known]
+    states = {job.id: str(known[job.id]["status"]) for job in jobs if job.id in known}
+    settled = {key for key, state in states.items() if state == "done" or not retry}
+    left = [job for job in jobs if job.id not in settled]
     forecast = Forecast(left, workers)
     for job in jobs:
-        if job.id in known and known[job.id]["status"] == "done":
+        if states.get(job.id) == "done":
             forecast.learn(job, float(known[job.id]["seconds"]))
-    most = sum(job.limit for job in left) / workers
     if as_json:
-        listed = [{**job.to_dict(), "label": job.label, "done": job.id in known} for job in jobs]
+        listed = [
+            {**job.to_dict(), "label": job.label, "status": states.get(job.id, "missing")}
+            for job in jobs
+        ]
         print_json(
             {
                 "plan": plan.name,
@@ -185,14 +195,14 @@ def _dry_run(
                 "jobs": listed,
                 "left": len(left),
                 "workers": workers,
-                "seconds": {"expected": forecast.seconds, "most": most},
+                "seconds": {"expected": forecast.seconds, "most": forecast.most},
                 "broken": [str(error) for error in expansion.broken],
             }
         )
     else:
         from mipmech.tell_batch import tell_jobs  # noqa: PLC0415  (rich is slow to import)
 
-        tell_jobs(expansion, jobs, set(known), path, workers, forecast.seconds, most)
+        tell_jobs(expansion, jobs, states, len(left), path, forecast)
     return 0
 
 

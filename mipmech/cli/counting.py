@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -27,9 +28,9 @@ class Counting:
         say: Callable[[str], None],
         first: Callable[[str], None] = lambda _: None,
     ) -> None:
-        self._show = show
-        self.say = say
-        self._first = first
+        self._show = _harmless(show)
+        self.say = _harmless(say)
+        self._first = _harmless(first)
 
     def reading(self, done: int, total: int) -> None:
         """Instances are read before anything runs."""
@@ -45,6 +46,16 @@ class Counting:
         rate = f"{now.rate:.3g} jobs/s, " if now.rate >= 1 else f"{60 * now.rate:.3g} jobs/min, "
         rest = f"{failed}{rate if now.rate else ''}about {duration(now.left)} left"
         self._show(now.done, now.total, rest, now.note)
+
+
+def _harmless(tell: Callable[..., None]) -> Callable[..., None]:
+    """Progress that nobody reads any more, because a pipe is closed, must not end the work."""
+
+    def told(*words: Any) -> None:
+        with contextlib.suppress(OSError):
+            tell(*words)
+
+    return told
 
 
 @contextmanager

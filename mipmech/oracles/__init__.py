@@ -242,7 +242,7 @@ def oracle_class(name: str) -> type[Any]:
     return cast("type[Any]", getattr(importlib.import_module(module), attribute))
 
 
-def oracle_named(name: str, **options: Any) -> Oracle:
+def oracle_named(name: str, /, **options: Any) -> Oracle:
     """The oracle of this name.
 
     >>> oracle_named("projection")
