@@ -11,6 +11,8 @@ Programs are loaded and loops compiled before the clock of a call starts.
 from __future__ import annotations
 
 import platform
+import random
+import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache
@@ -30,6 +32,7 @@ from mipmech.oracles import Oracle, infeasible, oracle_class, oracle_named
 from mipmech.parallel import Done, Forecast, Job, run
 from mipmech.theory.grids import quarter
 from mipmech.threshold import best_threshold
+from mipmech.tolerances import ROUNDING
 from mipmech.truth import Recount
 from mipmech.workers import cores
 
@@ -96,8 +99,8 @@ class Settings:
         if not 0 < self.seconds_per_call < float("inf"):
             said = f"is {self.seconds_per_call}; give a number above 0"
             raise InputError(said, field="seconds_per_call")
-        if self.reference_seconds is not None and not self.reference_seconds >= 0:
-            said = f"is {self.reference_seconds}; give 0 or more"
+        if self.reference_seconds is not None and not 0 <= self.reference_seconds < float("inf"):
+            said = f"is {self.reference_seconds}; give a number from 0"
             raise InputError(said, field="reference_seconds")
 
     @property
@@ -171,9 +174,12 @@ def compare(
 
 
 def _folder(folder: Path) -> Path:
-    """The folder, made before any work is done."""
+    """The folder, made before any work is done, and found to be writable."""
     try:
         (folder / "instances").mkdir(parents=True, exist_ok=True)
+        for place in (folder, folder / "instances"):
+            with tempfile.TemporaryFile(dir=place):
+                pass
     except OSError as error:
         said = f"cannot be made: {(error.strerror or str(error)).lower()}"
         raise InputError(said, file=folder, field="out") from None
@@ -248,9 +254,12 @@ class _Work:
     def run(self, timer: Timer, watch: Callable[[Progress], None] | None) -> Comparison:
         """All jobs, or as many as there was time for."""
         forecast = Forecast(self.jobs, self.workers)
+        # In a random order, so that what was seen so far tells of what is left.
+        order = random.Random(0).sample(range(len(self.jobs)), len(self.jobs))
         done = 0
-        for job in run(self.jobs, self.workers, timer):
+        for ended in run([self.jobs[place] for place in order], self.workers, timer):
             done += 1
+            job = replace(ended, place=order[ended.place])
             forecast.note(self.jobs[job.place], job.seconds)
             self._take(job)
             if watch is not None:
@@ -274,8 +283,22 @@ class _Work:
     def _comparison(self, timer: Timer, complete: bool) -> Comparison:
         subjects = [Subject.of(sample) for sample in self.samples]
         settings = {**self.settings.to_dict(), "workers": self.workers}
+        doubts = [said for sample in self.samples if (said := self._doubt(sample)) is not None]
+        settings |= {"doubts": doubts} if doubts else {}
         return assemble(
             subjects, settings, self.references, self.runs, made_by(), timer.seconds, complete
+        )
+
+    def _doubt(self, sample: Instance) -> str | None:
+        """What is wrong with what an instance's file says of its best gain, if anything is."""
+        found, _ = self.references.get((sample.digest, None), (None, None))
+        gains = [run.gain for run in self.runs if run.instance == sample.digest]
+        best = max([0.0 if found is None else found.lower, *gains])
+        if sample.known is None or best <= sample.known.upper * (1 + ROUNDING):
+            return None
+        return (
+            f"{sample.path or sample.name}: known: says that no rule gains more than"
+            f" {sample.known.upper:g}, but one gains {best:g}; correct it or take it out"
         )
 
 
@@ -317,20 +340,27 @@ def assemble(
     references : (digest, η as a fraction, or None for the gain) -> bounds, and the best rule known
     """
     fractions = settings["eta_fractions"]
+    known: dict[str, list[Run]] = {}
+    for one in runs:
+        known.setdefault(one.instance, []).append(one)
     problems = []
     for subject in subjects:
         if not all((subject.digest, f) in references for f in (None, *fractions)):
             continue  # without references there is nothing to hold answers against
         gain, best = references[subject.digest, None]
+        # The best rule known may be an oracle's, where the certificate ran out of time.
+        better = max(known.get(subject.digest, ()), key=lambda run: run.gain, default=None)
+        if better is not None and better.gain > gain.lower and better.mechanism is not None:
+            best = better.mechanism
         densities = tuple(references[subject.digest, f][0] for f in fractions)
         problems.append(Problem(**asdict(subject), gain=gain, densities=densities, best=best))
     order = {name: place for place, name in enumerate(settings["oracles"])}
     places = {problem.digest: place for place, problem in enumerate(problems)}
-    known = [run for run in runs if run.instance in places]
-    known.sort(key=lambda run: (places[run.instance], order[run.oracle], run.seed or 0))
+    held = [run for digest in places for run in known.get(digest, ())]
+    held.sort(key=lambda run: (places[run.instance], order[run.oracle], run.seed or 0))
     return Comparison(
         problems=tuple(problems),
-        runs=tuple(known),
+        runs=tuple(held),
         settings=dict(settings),
         made_by=dict(made_by),
         seconds=seconds,
@@ -384,7 +414,8 @@ def reference(
     bounds = Bounds(round_down(found.lower), found.upper, found.level, found.seconds)
     best = None if found.mechanism is None else found.mechanism.to_dict()
     known = sample.known
-    if fraction is None and known is not None and not bounds.closed and known.upper < bounds.upper:
+    useful = known is not None and bounds.lower <= known.upper < bounds.upper
+    if fraction is None and known is not None and not bounds.closed and useful:
         bounds = Bounds(max(bounds.lower, known.lower), known.upper, "stated", found.seconds)
     return bounds, best
 

@@ -24,9 +24,11 @@ def tell_comparison(found: Comparison, out: Path | None = None) -> None:
     with _in_one_piece() as console:
         settings = found.settings
         calls = sum(len(run.calls) for run in found.runs)
-        console.print(
-            Text(f"{len(found.oracles)} oracles on {len(found.problems)} instances", style="bold")
+        oracles, instances = (
+            f"{number} {word}{'s' * (number != 1)}"
+            for number, word in ((len(found.oracles), "oracle"), (len(found.problems), "instance"))
         )
+        console.print(Text(f"{oracles} on {instances}", style="bold"))
         etas = ", ".join(f"{fraction:g}" for fraction in settings["eta_fractions"])
         seeds = len(settings["seeds"])
         whole = ", all of it for heuristics" if settings["full_time"] else ""
@@ -38,11 +40,15 @@ def tell_comparison(found: Comparison, out: Path | None = None) -> None:
             f"{'s' * (settings['workers'] != 1)}; "
             + ("did all it set out to do" if found.complete else "cut short: not all was asked"),
         }
-        if found.violations:
+        stated = {p.digest for p in found.problems if p.gain.level == "stated"}
+        ours = [v for v in found.violations if v.what != "gain" or v.instance not in stated]
+        if ours:
             entries["VIOLATED"] = (
-                f"{len(found.violations)} values are above a proved bound: a bug in mipmech, please"
-                " report it with the instance"
+                f"{len(ours)} values are above a proved bound: a bug in mipmech, please report it"
+                " with the instance"
             )
+        for doubt in settings.get("doubts", []):
+            entries["wrong"] = str(doubt)
         _tell_entries(console, entries)
         if not found.problems:
             return
@@ -74,7 +80,9 @@ def _references(found: Comparison) -> str:
         closed = sum(b.closed for b in bounds)
         parts.append(f"greatest {name} known for {closed} of {len(bounds)}")
     stated = sum(b.level == "stated" for b in gains)
-    return "; ".join(parts) + (f"; {stated} as the files state it" if stated else ", proved")
+    known = sum(b.closed for b in (*gains, *densities))
+    how = ", proved" if known else ""
+    return "; ".join(parts) + (f"; {stated} as the files state it" if stated else how)
 
 
 def _table(first: str, headings: Iterable[str]) -> Table:

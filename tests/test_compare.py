@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import signal
 import subprocess
 import sys
@@ -14,7 +15,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mipmech import Budget, InputError, Instance, Mechanism, make_instance, oracle, recount, reduce
+from mipmech import (
+    Budget,
+    InputError,
+    Instance,
+    Mechanism,
+    certify,
+    make_instance,
+    oracle,
+    recount,
+    reduce,
+)
 from mipmech.cli import main
 from mipmech.compare import Settings, compare, open_instances
 from mipmech.comparison import CLOSED, FILE, Bounds, Comparison, Spread
@@ -224,12 +235,34 @@ def test_an_open_reference_takes_what_the_file_states():
     from mipmech import Known
 
     sample = make_instance("uniform-ball", 60, 5, seed=1)
-    stated = replace(sample, known=Known(0.01, 0.02, "somebody says so"))
-    found = compare(
-        [stated], ["random"], seeds=[0], eta_fractions=[0.5], workers=1, reference_seconds=0.0
-    )
+
+    def compared(upper):
+        stated = replace(sample, known=Known(0.01, upper, "somebody says so"))
+        return compare(
+            [stated], ["random"], seeds=[0], eta_fractions=[0.5], workers=1, reference_seconds=0.0
+        )
+
+    true = certify(sample, gap=0.3).upper
+    found = compared(true)
     (problem,) = found.problems
-    assert (problem.gain.level, problem.gain.upper) == ("stated", 0.02)
+    assert (problem.gain.level, problem.gain.upper) == ("stated", true)
+    assert "doubts" not in found.settings
+    # A file that is wrong is named; its word does not count, and nothing is blamed on a proof.
+    wrong = compared(0.001)
+    (problem,) = wrong.problems
+    assert problem.gain.level == "proved"
+    assert wrong.violations == []
+    (doubt,) = wrong.settings["doubts"]
+    assert "no rule gains more than 0.001, but one gains 0.0" in doubt
+
+
+def test_the_best_rule_may_be_an_oracles():
+    """Where the certificate had no time, a run may have found a better rule than it."""
+    sample = make_instance("uniform-ball", 40, 4, seed=2)
+    found = compare([sample], ["cells"], eta_fractions=[0.9, 0.6], workers=1, reference_seconds=0.0)
+    (problem,), (run,) = found.problems, found.runs
+    best = recount(sample, Mechanism(tuple(problem.best["weights"]), problem.best["threshold"]))
+    assert float(best.gain) >= max(run.gain, problem.gain.lower) - 1e-12
 
 
 @pytest.mark.parametrize(
@@ -325,7 +358,7 @@ def test_ctrl_c_keeps_what_is_finished(tmp_path):
         [
             sys.executable, "-m", "mipmech.cli", "compare", "ties-m12-k2-s1",
             "uniform-ball-m60-k7-s1", "--oracles", "random", "--full-time", "--seconds-per-call",
-            "20", "--seeds", "0", "--etas", "0.5", "--workers", "2", "--out", str(tmp_path),
+            "4", "--seeds", "0", "--etas", "0.5", "--workers", "2", "--out", str(tmp_path),
         ],
         stdin=other, stdout=subprocess.PIPE, stderr=other, start_new_session=True, text=True,
         env={**os.environ, "TERM": "xterm", "COLUMNS": "100"},
@@ -333,7 +366,7 @@ def test_ctrl_c_keeps_what_is_finished(tmp_path):
     os.close(other)
     shown = b""
     deadline = time.monotonic() + 120
-    while b"3/6" not in shown and time.monotonic() < deadline:
+    while not re.search(rb"[3-5]/6", shown) and time.monotonic() < deadline:
         shown += os.read(terminal, 4096)
     assert b"left" in shown
     read_on(terminal)

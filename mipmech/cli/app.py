@@ -32,6 +32,7 @@ Seconds = Annotated[
 ]
 InstanceFile = Annotated[Path, typer.Argument(help="An instance file.")]
 Plot = Annotated[Path | None, typer.Option("--plot", help="Save a picture (png, pdf, svg).")]
+PICTURES = (".png", ".pdf", ".svg", ".eps", ".ps", ".jpg", ".jpeg", ".webp", ".tif", ".tiff")
 Work = Callable[[], int | None]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress on stderr.")]
 
@@ -43,8 +44,9 @@ def progress(what: str, quiet: bool) -> Iterator[None]:
         yield
         return
     from rich.console import Console  # noqa: PLC0415  (slow to import)
+    from rich.markup import escape  # noqa: PLC0415
 
-    with Console(stderr=True).status(what):
+    with Console(stderr=True).status(escape(what)):
         yield
 
 
@@ -55,9 +57,10 @@ def saying(what: str, quiet: bool) -> Iterator[Callable[[str], None] | None]:
         yield None
         return
     from rich.console import Console  # noqa: PLC0415  (slow to import)
+    from rich.markup import escape  # noqa: PLC0415
 
-    with Console(stderr=True).status(f"{what} …") as line:
-        yield lambda text: line.update(f"{what}: {text}")
+    with Console(stderr=True).status(escape(f"{what} …")) as line:
+        yield lambda text: line.update(escape(f"{what}: {text}"))
 
 
 @contextmanager
@@ -109,8 +112,9 @@ def can_be_written(file: Path | None, field: str) -> None:
     if not os.access(file.parent, os.W_OK):
         said = f"cannot be written: there is no folder {file.parent}, or it is not writable"
         raise InputError(said, file=file, field=field)
-    if field == "plot" and not file.suffix:
-        raise InputError("has no ending; give one such as .png", file=file, field=field)
+    if field == "plot" and file.suffix.lower() not in PICTURES:
+        said = f"has no ending that says what it is; give one of {', '.join(PICTURES)}"
+        raise InputError(said, file=file, field=field)
 
 
 @app.callback()

@@ -24,7 +24,7 @@ class Counting:
 
     def __init__(
         self,
-        show: Callable[[int, int, str, str], None],
+        show: Callable[[int, int, float, str, str], None],
         say: Callable[[str], None],
         first: Callable[[str], None] = lambda _: None,
     ) -> None:
@@ -38,14 +38,13 @@ class Counting:
 
     def compared(self, now: Compared) -> None:
         """A comparison has come so far."""
-        self._show(now.done, now.total, f"about {duration(now.left)} left", now.note)
+        self._show(now.done, now.total, now.left, "", now.note)
 
     def ran(self, now: Progress) -> None:
         """A batch has come so far."""
         failed = f"{now.failed} without result, " if now.failed else ""
         rate = f"{now.rate:.3g} jobs/s, " if now.rate >= 1 else f"{60 * now.rate:.3g} jobs/min, "
-        rest = f"{failed}{rate if now.rate else ''}about {duration(now.left)} left"
-        self._show(now.done, now.total, rest, now.note)
+        self._show(now.done, now.total, now.left, f"{failed}{rate if now.rate else ''}", now.note)
 
 
 def _harmless(tell: Callable[..., None]) -> Callable[..., None]:
@@ -74,12 +73,12 @@ def _log() -> Counting:
     told = -1
     when = time.monotonic()
 
-    def show(done: int, total: int, rest: str, _note: str) -> None:
+    def show(done: int, total: int, left: float, rest: str, _note: str) -> None:
         nonlocal told, when
         tenth = 10 * done // max(total, 1)
         if tenth > told or time.monotonic() - when > EVERY:
             told, when = tenth, time.monotonic()
-            say(f"{done} of {total} done, {rest}")
+            say(f"{done} of {total} done, {rest}about {duration(left)} left")
 
     def say(text: str) -> None:
         print(text, file=sys.stderr, flush=True)
@@ -90,22 +89,33 @@ def _log() -> Counting:
 @contextmanager
 def _bar() -> Iterator[Counting]:
     from rich.console import Console  # noqa: PLC0415  (slow to import)
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn  # noqa: PLC0415
+    from rich.progress import BarColumn, MofNCompleteColumn, ProgressColumn  # noqa: PLC0415
     from rich.progress import Progress as Bar  # noqa: PLC0415
+    from rich.progress import Task as Row  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
 
     console = Console(stderr=True)
-    columns: tuple[Any, ...] = (
-        BarColumn(bar_width=20), MofNCompleteColumn(),
-        TextColumn("{task.fields[rest]}", markup=False),
-    )  # fmt: skip
-    with Bar(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("", total=None, rest="starting the workers")
 
-        def show(done: int, total: int, rest: str, note: str) -> None:
-            bar.update(task, completed=done, total=total, rest=f"{rest}; {note}")
+    class Left(ProgressColumn):
+        """The time that is left: counted down between two ends of jobs."""
+
+        def render(self, task: Row) -> Text:
+            fields = task.fields
+            if fields["until"] is None:
+                return Text(fields["note"])
+            left = max(0.0, fields["until"] - time.monotonic())
+            return Text(f"{fields['rest']}about {duration(left)} left; {fields['note']}")
+
+    with Bar(
+        BarColumn(bar_width=20), MofNCompleteColumn(), Left(), console=console, transient=True
+    ) as bar:
+        task = bar.add_task("", total=None, rest="", until=None, note="starting the workers")
+
+        def show(done: int, total: int, left: float, rest: str, note: str) -> None:
+            until = time.monotonic() + left
+            bar.update(task, completed=done, total=total, rest=rest, until=until, note=note)
 
         def first(text: str) -> None:
-            bar.update(task, rest=text)
+            bar.update(task, note=text)
 
         yield Counting(show, lambda text: console.print(Text(text)), first)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -21,6 +22,8 @@ from mipmech.report.writing import (
 Tone = Literal["plain", "bad", "note"]
 # A heuristic that stays below this share of the optimum has failed.
 ENOUGH = 0.8
+# An oracle that reaches this share of the optimum has nearly found it.
+NEARLY = 0.99
 # More names than this in a sentence are counted, not named.
 MOST_NAMED = 6
 
@@ -160,14 +163,24 @@ def _cut_short(comparison: Comparison) -> list[Sentence]:
 def _best(comparison: Comparison) -> list[Sentence]:
     ranked = by_quality(comparison, comparison.oracles)
     if not ranked:
-        return [Sentence(("No oracle was asked for density; only gains are compared.",), "note")]
+        asked = any(not call.soft and call.chosen for run in comparison.runs for call in run.calls)
+        text = (
+            "No quality can be told: the greatest density is not known at any of these η."
+            if asked
+            else "No oracle was asked for density where there is something to choose; only gains"
+            " are compared."
+        )
+        return [Sentence((text,), "note")]
     first = ranked[0].summary
     assert first.density is not None
     told = [Name(first.oracle), " was best overall: ", spread(first.density), " of the optimum"]
     told.append(f"{_took(first)}{_but_failed(comparison, first)}.")
     equal = [entry.summary for entry in ranked[1:] if entry.marks == ranked[0].marks]
     if equal:
-        told.append(" As good, but slower: ")
+        # Where all have to use all their time, nobody is slower.
+        told.append(
+            " As good: " if comparison.settings.get("full_time") else " As good, but slower: "
+        )
         for number, other in enumerate(equal[:MOST_NAMED]):
             told += [", " if number else "", Name(other.oracle), _took(other, "")]
         more = len(equal) - MOST_NAMED
@@ -207,7 +220,31 @@ def _best_heuristic(comparison: Comparison) -> list[Sentence]:
             f" Its seeds differ by {points(best.seed_spread.median)} percentage points on the same"
             f" question at the median, by {points(best.seed_spread.best)} at most."
         )
-    return [Sentence(tuple(told))]
+    return [Sentence(tuple(told)), *_nearly(comparison, best.oracle)]
+
+
+def _nearly(comparison: Comparison, oracle: str) -> list[Sentence]:
+    """On how many instances an oracle nearly reaches the optimum, group by group."""
+    near = all_ = 0
+    parts: list[str] = []
+    for group in comparison.groups:
+        medians = []
+        for problem in of_group(comparison, group):
+            by_question = comparison.qualities(oracle, [problem]).values()
+            qualities = [quality for values in by_question for quality in values]
+            if qualities:
+                medians.append(statistics.median(qualities))
+        reached = sum(median >= NEARLY for median in medians)
+        near, all_ = near + reached, all_ + len(medians)
+        if medians:
+            parts += [", " if parts else "", Name(group), f" {reached} of {len(medians)}"]
+    if len(comparison.groups) < 2 or not all_:
+        return []
+    told = (
+        Name(oracle), f" has {100 * NEARLY:g}{THIN}% or more of the optimum at the median on {near}"
+        f" of {count(all_, 'instance')}: ", *parts, ".",
+    )  # fmt: skip
+    return [Sentence(told)]
 
 
 @dataclass(frozen=True)
@@ -229,6 +266,12 @@ def hard_groups(comparison: Comparison) -> list[HardGroup]:
     return found
 
 
+def _known(comparison: Comparison, names: Sequence[str], group: str) -> int:
+    """How many questions of a group have a known optimum and were asked of one of these."""
+    problems = of_group(comparison, group)
+    return len({q for name in names for q in comparison.qualities(name, problems)})
+
+
 def of_group(comparison: Comparison, group: str) -> list[Problem]:
     """The problems of a group."""
     return [problem for problem in comparison.problems if problem.group == group]
@@ -239,7 +282,10 @@ def _hard_groups(comparison: Comparison) -> list[Sentence]:
     if not names:
         return []
     hard = hard_groups(comparison)
-    groups, share = len(comparison.groups), f"{100 * ENOUGH:g}{THIN}%"
+    known = [g for g in comparison.groups if _known(comparison, names, g)]
+    if not known:
+        return []
+    groups, share = len(known), f"{100 * ENOUGH:g}{THIN}%"
     told: list[str] = []
     if hard:
         told.append(
@@ -249,10 +295,12 @@ def _hard_groups(comparison: Comparison) -> list[Sentence]:
         for number, entry in enumerate(hard[:MOST_NAMED]):
             best = entry.best.density
             assert best is not None
+            there = len(of_group(comparison, entry.group)) * len(chosen_fractions(comparison))
             told += [
                 "; " if number else "",
                 Name(entry.group),
-                " (at best ",
+                f" (on {_known(comparison, names, entry.group)} of {count(there, 'question')} whose"
+                " optimum is known, at best ",
                 Name(entry.best.oracle),
             ]
             told.append(f": {spread(best)})")
