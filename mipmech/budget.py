@@ -93,6 +93,10 @@ class Timer:
         """Time until the limit, never negative; none is left once somebody pressed Ctrl-C."""
         return 0.0 if self.interrupted else max(0.0, self.budget.seconds - self.seconds)
 
+    def allow(self, seconds: float) -> None:
+        """Give it so much time, from now on."""
+        self.budget = replace(self.budget, seconds=self.seconds + seconds)
+
     @contextmanager
     def listening(self) -> Iterator[None]:
         """While inside, Ctrl-C ends the time of this clock; a second one interrupts as usual.

@@ -51,6 +51,10 @@ Status = Literal["optimal", "gap"]
 DEFAULT_GAP = 1e-3
 # The checker, on one thread, takes about as long as the search per thread, at times a half more.
 CHECKING = 1.5
+# A later check is expected to take this much longer than the first one tells.
+UNSURE = 1.3
+# Searching goes on after a check if it can become longer by this share.
+WORTH_MORE = 0.25
 # A tree of more nodes is refused by the checker (2^25, and the last lot of blocks may be large).
 MOST_NODES = 28_000_000
 
@@ -208,13 +212,11 @@ def certify(
     with timer.listening():
         if geometry.p_norm == 0:
             found = _nothing_seen(geometry, chosen, gap, timer)
+            found = _checked(found, timer)
         elif chosen == "cells":
             found = _by_cells(geometry, gap, timer, executor)
         else:
             found = _by_intervals(geometry, gap, timer)
-        if found.stop is Stop.LOST:
-            executor = None
-        found = _checked(found, timer, executor) if found.level == "proved" else found
     return replace(found, seconds=timer.seconds, events=tuple(recorder.events))
 
 
@@ -258,23 +260,58 @@ def _by_cells(
 ) -> Certificate:
     from mipmech.oracles.cells import GainSearch  # noqa: PLC0415  (numba is slow to import)
 
-    clock = _search_timer(timer, executor)
+    clock, most = _search_timer(timer, executor), _most_nodes(timer.budget)
 
     def tell() -> None:
         clock.tell(search.lower, search.upper, search.search.nodes)
 
+    def made(stop: Stop) -> Certificate:
+        recount = search.best.recount
+        if recount is not None and recount.gain <= 0:
+            recount = None
+        return Certificate(
+            geometry.instance, {"kind": "gain"}, recount, search.lower, round_up(search.upper), gap,
+            "proved", "cells", stop, timer.seconds, {"nodes": search.search.nodes},
+            cells_proof(geometry, geometry.basis, search.search),
+        )  # fmt: skip
+
+    search = GainSearch(geometry, clock, gap=gap, keep=True, tell=tell)
     with clock.listening():
-        search = GainSearch(geometry, clock, gap=gap, keep=True, tell=tell)
-        stop = search.run(_most_nodes(timer.budget), executor)
-    timer.interrupted = timer.interrupted or clock.interrupted
-    recount = search.best.recount
-    if recount is not None and recount.gain <= 0:
-        recount = None
-    return Certificate(
-        geometry.instance, {"kind": "gain"}, recount, search.lower, round_up(search.upper), gap,
-        "proved", "cells", _why(stop, clock), timer.seconds, {"nodes": search.search.nodes},
-        cells_proof(geometry, geometry.basis, search.search),
-    )  # fmt: skip
+        stop = search.run(most, executor)
+        again = partial(search.search.run, timer.budget.threads, most, executor)
+        return _in_time(timer, clock, stop, again, made, executor)
+
+
+def _in_time(
+    timer: Timer,
+    clock: Timer,
+    stop: Stop,
+    again: Callable[[], Stop],
+    made: Callable[[Stop], Certificate],
+    executor: Executor | None = None,
+) -> Certificate:
+    """The certificate of a search, checked; and while there is time for more, of more search.
+
+    How long checking takes is known only afterwards. So the search has stopped early enough in any
+    case; what the first check took then tells how much longer the search may go on.
+
+    stop : why the search stopped; ``again`` goes on with it, for as long as the clock allows
+    made : the certificate of what was found so far
+    """
+    searched = timer.seconds
+    while True:
+        timer.interrupted = timer.interrupted or clock.interrupted
+        found = made(_why(stop, clock))
+        began = timer.seconds
+        found = _checked(found, timer, None if stop is Stop.LOST else executor)
+        ratio = UNSURE * (timer.seconds - began) / searched
+        more = (timer.left - ratio * searched) / (1 + ratio)
+        if stop is not Stop.TIME or more < WORTH_MORE * searched:
+            return found
+        began = timer.seconds
+        clock.allow(more)
+        stop = again()
+        searched += timer.seconds - began
 
 
 def _by_intervals(geometry: Geometry, gap: float, timer: Timer) -> Certificate:
@@ -384,19 +421,22 @@ def certify_density(
     budget = budget or Budget()
     recorder = _Recorder(budget)
     timer = recorder.budget.start()
-    clock = _search_timer(timer)
-    with timer.listening(), clock.listening():
-        most = _most_nodes(budget)
-        search, best, stop = density_search(geometry, eta, clock, most, keep=True)
-        part = slice_at(geometry, eta)
-        axes = part.turn.T if geometry.p_norm == 0 else np.vstack([part.towards, part.turn.T])
-        unit = masses(geometry.instance.weights[part.agents]).unit
+    clock, most = _search_timer(timer), _most_nodes(budget)
+    part = slice_at(geometry, eta)
+    axes = part.turn.T if geometry.p_norm == 0 else np.vstack([part.towards, part.turn.T])
+    unit = masses(geometry.instance.weights[part.agents]).unit
+
+    def made(stop: Stop) -> Certificate:
         assert best.recount is not None
-        found = Certificate(
+        return Certificate(
             geometry.instance, {"kind": "density", "eta": eta, "band": geometry.band}, best.recount,
             best.recount.density, round_up(min(Fraction(1), Fraction(search.upper) * unit)), 1e-6,
-            "proved", "cells", _why(stop, clock), timer.seconds, {"nodes": search.nodes},
+            "proved", "cells", stop, timer.seconds, {"nodes": search.nodes},
             cells_proof(geometry, axes @ geometry.basis, search),
         )  # fmt: skip
-        found = _checked(found, timer)
+
+    with timer.listening(), clock.listening():
+        search, best, stop = density_search(geometry, eta, clock, most, keep=True)
+        again = partial(search.run, budget.threads, most)
+        found = _in_time(timer, clock, stop, again, made)
     return replace(found, seconds=timer.seconds, events=tuple(recorder.events))
