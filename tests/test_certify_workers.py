@@ -448,10 +448,21 @@ def test_ctrl_c_and_a_killed_worker_from_outside(tmp_path):
         f"sys.exit(main(['certify', {str(sample)!r}, '--gap', '1e-6', '--workers', '2',"
         f" '--out', {str(proof)!r}, '--json']))"
     )
-    program = subprocess.Popen(
+    with subprocess.Popen(
         [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    assert program.stderr is not None
+    ) as program:
+        try:
+            out, err = killed_and_interrupted(program)
+        finally:
+            program.kill()
+    assert "Traceback" not in err
+    found = json.loads(out)
+    assert (program.returncode, found["status"], found["stop"]) == (1, "gap", "interrupted")
+    assert check(proof).accepted
+
+
+def killed_and_interrupted(program):
+    """Kill a worker as soon as there is work, and press Ctrl-C later; what the program said."""
 
     def wait_for(work):
         while int(program.stderr.readline()) < work:
@@ -463,8 +474,4 @@ def test_ctrl_c_and_a_killed_worker_from_outside(tmp_path):
     os.kill(int(children[0]), signal.SIGKILL)
     wait_for(50_000)
     program.send_signal(signal.SIGINT)
-    out, err = program.communicate(timeout=120)
-    assert "Traceback" not in err
-    found = json.loads(out)
-    assert (program.returncode, found["status"], found["stop"]) == (1, "gap", "interrupted")
-    assert check(proof).accepted
+    return program.communicate(timeout=120)
