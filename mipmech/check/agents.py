@@ -80,10 +80,10 @@ class Agents:
         else:
             y, shift, tilt = self._slice(exact, frame, z, eta, band)
             slack = slack + tilt
-            # Scores differ by less than this, and b may be the first end among those covered.
-            if float(lengths.max()) <= LONG / 3:
-                reach = np.minimum(reach, LONG)
         length = np.sqrt((y**2).sum(axis=1)) + np.abs(shift)
+        # Scores differ by less than this, and b may be the greatest score of those covered.
+        if eta is not None and float((length + slack).max()) <= LONG / 3:
+            reach = np.minimum(reach, LONG)
         slack = slack + 64 * (k + 2) * EPSILON * length + 16 * EPSILON * reach
         self.y = np.ascontiguousarray(y.T)
         self.shift, self.slack, self.reach = shift, slack, reach
