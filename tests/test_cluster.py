@@ -15,10 +15,10 @@ import pytest
 pytest.importorskip("distributed")
 
 import mipmech
-from mipmech import InputError, check
+from mipmech import InputError, certify, check, make_instance
 from mipmech.batch import RunFolder, bench, status
 from mipmech.batch.folder import RECORDS
-from mipmech.cli.batches import chosen_executor
+from mipmech.cli.executors import check_choice
 from mipmech.cluster import Cluster, local, on_worker
 from mipmech.workers import Ended, ExecutorLost, Task
 from tests import batches, test_workers
@@ -72,6 +72,17 @@ def test_the_same_as_on_this_machine_alone(tmp_path):
     proofs = list((tmp_path / "cluster" / "certificates").iterdir())
     assert len(proofs) == 2
     assert all(check(proof).accepted for proof in proofs)
+
+
+def test_one_instance_on_a_cluster(machines):
+    """The certificate is the one that is made in one process, to the last bit."""
+    sample = make_instance("uniform-ball", 40, 3, seed=3)
+    with Cluster(machines[0]) as cluster:
+        found = certify(sample, executor=cluster)
+    alone = certify(sample)
+    assert (found.lower, found.upper, found.status) == (alone.lower, alone.upper, "optimal")
+    assert found.proof == alone.proof
+    assert found.check().accepted
 
 
 def test_limits_hold_there_too(machines):
@@ -215,6 +226,6 @@ def test_another_version_is_refused():
 
 def test_one_kind_of_executor_at_a_time():
     with pytest.raises(InputError, match="does not go together with workers"):
-        chosen_executor(2, "tcp://a:1", None)
+        check_choice(2, "tcp://a:1", None)
     with pytest.raises(InputError, match="give 1 or more"):
-        chosen_executor(None, None, 0)
+        check_choice(None, None, 0)

@@ -20,7 +20,7 @@ def bench(
     out: str | Path | None = None,
     *,
     workers: int | None = None,
-    executor: Callable[[], AbstractContextManager[Executor]] | None = None,
+    executor: Callable[[], AbstractContextManager[Executor | None]] | None = None,
     retry: bool = False,
     part: tuple[int, int] = (1, 1),
     budget: Budget | None = None,
@@ -55,6 +55,7 @@ def bench(
         for fault in expansion.broken:
             say(f"no instance: {fault}")
         with executor() if executor is not None else Processes(workers or cores()) as chosen:
+            assert chosen is not None
             return run(
                 expansion,
                 folder,

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -24,9 +22,15 @@ from mipmech.cli.app import (
     timer_of,
 )
 from mipmech.cli.counting import counting
-from mipmech.cluster import Cluster, local
+from mipmech.cli.executors import (
+    LocalCluster,
+    Scheduler,
+    Workers,
+    check_choice,
+    chosen_executor,
+)
 from mipmech.errors import InputError
-from mipmech.workers import Executor, ExecutorLost, Processes, cores
+from mipmech.workers import cores
 
 if TYPE_CHECKING:  # batches are imported when they are first needed: help comes at once without
     from mipmech.batch import Plan
@@ -50,38 +54,7 @@ bench = typer.Typer(
 )
 app.add_typer(bench, name="bench")
 
-Workers = Annotated[
-    int | None, typer.Option("--workers", help="Processes of one thread each [all cores].")
-]
-Scheduler = Annotated[
-    str | None,
-    typer.Option("--scheduler", help="A Dask scheduler instead: tcp://host:8786."),
-]
-LocalCluster = Annotated[
-    int | None,
-    typer.Option("--local-cluster", help="A Dask cluster of so many workers on this machine."),
-]
 RunPath = Annotated[Path, typer.Argument(help="The folder of a run.")]
-
-
-def chosen_executor(
-    workers: int | None, scheduler: str | None, local_cluster: int | None
-) -> Callable[[], AbstractContextManager[Executor]]:
-    """Makes the executor that the options ask for."""
-    given = {"workers": workers, "scheduler": scheduler, "local_cluster": local_cluster}
-    named = [name for name, value in given.items() if value is not None]
-    if len(named) > 1:
-        said = f"does not go together with {named[0].replace('_', '-')}; give one of them"
-        raise InputError(said, field=named[1])
-    for name in ("workers", "local_cluster"):
-        value = given[name]
-        if isinstance(value, int) and value < 1:
-            raise InputError(f"is {value}; give 1 or more", field=name)
-    if scheduler is not None:
-        return lambda: Cluster(scheduler)
-    if local_cluster is not None:
-        return lambda: local(local_cluster)
-    return lambda: Processes(workers or cores())
 
 
 @bench.command("run")
@@ -120,15 +93,16 @@ def run(
         share = int(shown[1]), int(shown[2])
         read = batch.Plan.load(plan)
         folder = default_folder(read) if out is None else out
-        executor = chosen_executor(workers, scheduler, local_cluster)
+        check_choice(workers, scheduler, local_cluster)
+        used = workers if scheduler or local_cluster else workers or cores()
         if dry_run:
-            slots = workers or local_cluster or cores()
+            slots = used or local_cluster or cores()
             return _dry_run(read, folder, share, retry is not None, slots, as_json, quiet)
-        with counting(quiet or as_json) as bar, _lost_is_said():
+        with counting(quiet or as_json) as bar:
             found = batch.bench(
                 read,
                 folder,
-                executor=executor,
+                executor=lambda: chosen_executor(used, scheduler, local_cluster),
                 retry=retry is not None,
                 part=share,
                 budget=Budget(timer.left),
@@ -145,15 +119,6 @@ def run(
         return 0 if found.complete else 1
 
     return work
-
-
-@contextmanager
-def _lost_is_said() -> Iterator[None]:
-    """A cluster that cannot be reached at all is bad input, not a bug."""
-    try:
-        yield
-    except ExecutorLost as fault:
-        raise InputError(str(fault), field="scheduler") from None
 
 
 def _dry_run(

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -30,6 +28,13 @@ from mipmech.cli.app import (
     saying,
     timer_of,
 )
+from mipmech.cli.executors import (
+    LocalCluster,
+    Scheduler,
+    Workers,
+    check_choice,
+    chosen_executor,
+)
 from mipmech.description import describe
 from mipmech.errors import InputError
 from mipmech.files import reason
@@ -39,7 +44,7 @@ from mipmech.oracles import REGISTRY, Answer, Oracle, eta_of, infeasible, oracle
 from mipmech.rivals import check_names, rivals
 from mipmech.theory.projection import gain_ceiling
 from mipmech.truth import Recount
-from mipmech.workers import Executor, Processes, cores
+from mipmech.workers import cores
 
 
 @app.command()
@@ -283,24 +288,6 @@ def solve(
     return work
 
 
-WorkerCount = Annotated[
-    int | None,
-    typer.Option("--workers", help="Processes of one thread each; the result is the same."),
-]
-
-
-@contextmanager
-def executor_for(workers: int | None) -> Iterator[Executor | None]:
-    """Whoever does the work for a command: worker processes, or None for this process itself."""
-    if workers is None:
-        yield None
-        return
-    if workers < 1:
-        raise InputError(f"is {workers}; give 1 or more", field="workers")
-    with Processes(workers) as executor:
-        yield executor
-
-
 @app.command()
 def certify(
     instance: InstanceFile,
@@ -322,7 +309,9 @@ def certify(
     threads: Annotated[
         int | None, typer.Option("--threads", help="Threads; the result is the same [all cores].")
     ] = None,
-    workers: WorkerCount = None,
+    workers: Workers = None,
+    scheduler: Scheduler = None,
+    local_cluster: LocalCluster = None,
     as_json: Json = False,
     seconds: Seconds = None,
     quiet: Quiet = False,
@@ -333,15 +322,18 @@ def certify(
         timer = timer_of(seconds)
         names = [] if against is None else [name.strip() for name in against.split(",")]
         check_names(names)
-        if threads is not None and workers is not None:
+        check_choice(workers, scheduler, local_cluster)
+        helped = any(given is not None for given in (workers, scheduler, local_cluster))
+        if threads is not None and helped:
             said = "is given together with --threads; workers have one thread each, so give one"
             raise InputError(f"{said} of the two", field="workers")
         for file, field in ((out, "out"), (plot, "plot")):
             can_be_written(file, field)
         with progress(f"reading {instance}", quiet or as_json):
             sample = Instance.load(instance)
-        used = (cores() if workers is None else 1) if threads is None else threads
-        with executor_for(workers) as executor, closing_in("certify", quiet or as_json) as watch:
+        used = (1 if helped else cores()) if threads is None else threads
+        helpers = chosen_executor(workers, scheduler, local_cluster)
+        with helpers as executor, closing_in("certify", quiet or as_json) as watch:
             budget = Budget(timer.left, used, watch=watch)
             found = certificate.certify(
                 sample, gap=gap, engine=engine, budget=budget, executor=executor
@@ -375,7 +367,7 @@ def check(
         Path | None,
         typer.Option("--instance", help="The instance file, if not where the certificate says."),
     ] = None,
-    workers: WorkerCount = None,
+    workers: Workers = None,
     as_json: Json = False,
     seconds: Seconds = None,
     quiet: Quiet = False,
@@ -385,7 +377,7 @@ def check(
     def work() -> int:
         limit = math.inf if seconds is None else seconds
         shown = saying(f"checking {certificate}", quiet or as_json)
-        with executor_for(workers) as executor, shown as watch:
+        with chosen_executor(workers) as executor, shown as watch:
             try:
                 verdict = check_on(executor, certificate, instance, watch, limit)
             except OSError as error:
