@@ -53,8 +53,7 @@ class Job:
     @property
     def kind(self) -> str:
         """Jobs of one kind take a similar share of their time."""
-        who = self.options.get("oracle") or self.options.get("engine") or ""
-        return f"{self.task} {who}".strip()
+        return kind_of(self.task, self.options)
 
     @property
     def label(self) -> str:
@@ -75,6 +74,11 @@ class Job:
     def to_dict(self) -> dict[str, Any]:
         """For the plan's record; the subject by its digest."""
         return {**asdict(self), "subject": self.subject.digest}
+
+
+def kind_of(task: str, options: Options) -> str:
+    """A task with whoever does it: "oracle milp", "certify cells"."""
+    return f"{task} {options.get('oracle') or options.get('engine') or ''}".strip()
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mipmech.batch.folder import RunFolder
+from mipmech.batch.jobs import kind_of
 
 
 @dataclass(frozen=True)
@@ -52,10 +53,11 @@ def status(path: str | Path) -> Status:
         record = records.last.get(key)
         state = "missing" if record is None else str(record["status"])
         counts[state] += 1
-        kinds.setdefault(_kind(job), Counter())[state] += 1
+        kind = kind_of(job["task"], job["options"])
+        kinds.setdefault(kind, Counter())[state] += 1
         if record is not None and state != "done":
             name = record["instance"]["name"]
-            failures.append((f"{_kind(job)} on {name}", f"{state}: {record['reason']}"))
+            failures.append((f"{kind} on {name}", f"{state}: {record['reason']}"))
     return Status(
         str(folder.path),
         None if plan is None else plan["name"],
@@ -68,8 +70,3 @@ def status(path: str | Path) -> Status:
         busy,
         tuple(failures),
     )
-
-
-def _kind(job: dict[str, Any]) -> str:
-    options = job["options"]
-    return f"{job['task']} {options.get('oracle') or options.get('engine') or ''}".strip()
