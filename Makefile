@@ -65,6 +65,8 @@ bench: $(VENV)/.dev  ## the tables of benchmarks/README.md
 	$(BIN)/python benchmarks/ground.py
 	$(BIN)/python benchmarks/milp.py
 	$(BIN)/python benchmarks/cells.py
+	$(BIN)/python benchmarks/certify_workers.py
+	$(BIN)/python benchmarks/batch.py
 
 instances: $(VENV)/.run  ## make the shipped instance files again
 	$(BIN)/python instances/build.py
