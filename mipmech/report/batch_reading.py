@@ -339,7 +339,7 @@ def _entry(record: Record) -> Entry:
         "memory": None if record["memory"] is None else _size(record["memory"]),
         "started": None if record["started"] is None else clean(record["started"]),
         "ended": clean(record["ended"]),
-        "worker": clean(record["worker"]),
+        "worker": clean(record["worker"]) if record["worker"] else "",
         "made_by": plain(record["made_by"] or {}),
         "certificate": None if record["certificate"] is None else clean(record["certificate"]),
     }
