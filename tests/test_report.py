@@ -294,6 +294,31 @@ def test_summary_names_the_best_and_where_heuristics_fail():
     assert "cut short" not in text
 
 
+def test_nothing_is_said_of_what_is_not_known():
+    """Every reference open: no shares, and no word on who reaches which of them."""
+    comparison = made_up(4, ("exact", "slow", "luck", "more luck"), groups=2)
+    unknown = [
+        replace(p, densities=tuple(replace(b, lower=0.0) for b in p.densities))
+        for p in comparison.problems
+    ]
+    text = said(replace(comparison, problems=tuple(unknown)))
+    assert "No quality can be told: the greatest density is not known at any of these η." in text
+    assert "some heuristic" not in text
+    assert "was asked for density" not in text
+
+
+def test_summary_tells_where_the_best_heuristic_nearly_reaches_the_optimum():
+    comparison = made_up(12, ("exact", "slow", "luck", "more luck"), groups=3)
+    told = r"(more luck|luck) has 99\s% or more of the optimum at the median on (\d+) of (\d+) inst"
+    name, *near = re.search(told, said(comparison)).groups()
+    medians = [
+        np.median([q for qs in found.values() for q in qs])
+        for problem in comparison.problems
+        if (found := comparison.qualities(name, [problem]))
+    ]
+    assert list(map(int, near)) == [sum(m >= 0.99 for m in medians), len(medians)]
+
+
 def test_summary_says_what_is_wrong():
     assert "2 values lie above the upper bound" in said(ODD["a violation"])
     assert summary(ODD["a violation"])[0].tone == "bad"
