@@ -21,7 +21,7 @@ sys.path.insert(0, str(ROOT))
 from instances.build import HERE, KNOWN, LARGE  # noqa: E402
 from mipmech import Budget, Certificate, Instance, Known, certify, make_instance  # noqa: E402
 from mipmech.exact import round_down  # noqa: E402
-from mipmech.parallel import cores  # noqa: E402
+from mipmech.workers import cores  # noqa: E402
 
 GAP = 1e-3
 # Two machines may round differently; certificates are compared with this much room.

@@ -193,7 +193,8 @@ def certify(
     gap : the relative gap (upper − lower)/upper at which it is content
     engine : "cells" (proved), "milp" (attested), or "auto"
     budget : seconds include the checker's work; threads do not change the result
-    executor : its workers search and check instead of threads; the result is the same. A worker
+    executor : its workers search and check instead of threads; the result is the same, to the
+        last bit if all have the same processor. A worker
         that dies costs no more than what it was doing. If all are lost, the certificate is of what
         came back until then, and ``stop`` says so. The executor stays open, and may be busy for a
         moment with work that nobody waits for any more.
@@ -275,6 +276,12 @@ def _by_cells(
             cells_proof(geometry, geometry.basis, search.search),
         )  # fmt: skip
 
+    if executor is not None:
+        # Compiled here and kept, so that all workers load the same code: two that compiled it for
+        # themselves might associate sums in two ways.
+        from mipmech.oracles.cell_blocks import warm  # noqa: PLC0415
+
+        warm()
     search = GainSearch(geometry, clock, gap=gap, keep=True, tell=tell)
     with clock.listening():
         stop = search.run(most, executor)

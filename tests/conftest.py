@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,16 @@ settings.register_profile("long", settings.get_profile("fixed"), max_examples=20
 settings.load_profile("fixed")
 
 ROOT = Path(__file__).parent.parent
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Compile the engine once, before processes that test side by side start.
+
+    Code that two of them compile at the same time may differ in how sums are associated.
+    """
+    if not hasattr(config, "workerinput"):
+        code = "import mipmech; mipmech.certify(mipmech.make_instance('ties', 12, 3, seed=1))"
+        subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -51,8 +51,11 @@ def _harmless(tell: Callable[..., None]) -> Callable[..., None]:
     """Progress that nobody reads any more, because a pipe is closed, must not end the work."""
 
     def told(*words: Any) -> None:
-        with contextlib.suppress(OSError):
+        try:
             tell(*words)
+        except OSError:
+            # What is left in the buffer goes nowhere, and does not spoil the exit status either.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
 
     return told
 
