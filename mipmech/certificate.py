@@ -194,10 +194,10 @@ def certify(
     engine : "cells" (proved), "milp" (attested), or "auto"
     budget : seconds include the checker's work; threads do not change the result
     executor : its workers search and check instead of threads; the result is the same, to the
-        last bit if all have the same processor. A worker
-        that dies costs no more than what it was doing. If all are lost, the certificate is of what
-        came back until then, and ``stop`` says so. The executor stays open, and may be busy for a
-        moment with work that nobody waits for any more.
+        last bit if all have the same processor. A worker that dies costs no more than what it was
+        doing. If all are lost, the certificate is of what came back until then, and ``stop`` says
+        so. The executor stays open, and may be busy for a moment with work that nobody waits for
+        any more.
     """
     geometry = sample if isinstance(sample, Geometry) else reduce(sample)
     if not 0 <= gap < 1:
