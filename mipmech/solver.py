@@ -328,10 +328,15 @@ def _run_in_thread(highs: Any, timer: Timer) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Inequalities:
-    """Rows·x ≤ right, a small linear program's constraints."""
+    """left ≤ rows·x ≤ right, a small linear program's constraints.
 
-    rows: Floats
+    rows : an array, or a sparse matrix of scipy's
+    left : None for no limits on that side
+    """
+
+    rows: Any
     right: Floats
+    left: Floats | None = None
 
 
 def linear_program(
@@ -341,8 +346,9 @@ def linear_program(
     most: Floats,
     seconds: float = math.inf,
 ) -> Floats | None:
-    """The maximiser of cost·x: a small, dense linear program; None if none was found in time."""
+    """The maximiser of cost·x: a small linear program; None if none was found in time."""
     import highspy  # noqa: PLC0415
+    from scipy.sparse import csr_array  # noqa: PLC0415  (slow to import)
 
     highs = highspy.Highs()
     highs.silent()
@@ -352,12 +358,14 @@ def linear_program(
     lp.num_col_, lp.num_row_ = n, rows
     lp.sense_ = highspy.ObjSense.kMaximize
     lp.col_cost_, lp.col_lower_, lp.col_upper_ = cost, least, most
-    lp.row_lower_ = np.full(rows, -highspy.kHighsInf)
+    unlimited = np.full(rows, -highspy.kHighsInf)
+    lp.row_lower_ = unlimited if constraints.left is None else constraints.left
     lp.row_upper_ = constraints.right
+    matrix = csr_array(constraints.rows)
     lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-    lp.a_matrix_.start_ = np.arange(0, n * rows + 1, n, dtype=np.int32)
-    lp.a_matrix_.index_ = np.tile(np.arange(n, dtype=np.int32), rows)
-    lp.a_matrix_.value_ = constraints.rows.ravel()
+    lp.a_matrix_.start_ = matrix.indptr.astype(np.int32)
+    lp.a_matrix_.index_ = matrix.indices.astype(np.int32)
+    lp.a_matrix_.value_ = matrix.data
     highs.passModel(lp)
     highs.run()
     if highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:

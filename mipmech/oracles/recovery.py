@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 import time
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -86,26 +87,35 @@ def augment(
         return None
     tangent = _tangent(v)
     slopes = math.sin(part.angle) * part.across @ tangent.T
-    # Variables: the step x, the change of b, and for each agent that is near the distance missed.
-    missed = -np.eye(len(near))
-    nothing = np.zeros((len(stay), len(near)))
-    rows, right = [], []
-    for agents, slackness in ((stay, nothing), (near, missed)):
-        ones = np.ones((len(agents), 1))
-        rows += [np.hstack([slopes[agents], -ones, slackness])]
-        right += [distance[agents]]
-        rows += [np.hstack([-slopes[agents], ones, slackness])]
-        right += [part.reach[agents] - distance[agents]]
+    # Variables: the step x, the change of b, and for each agent that is near the distances by which
+    # it misses the front and the back. A row for each agent: how its score changes, seen from b.
+    change = np.hstack([slopes, -np.ones((len(slopes), 1))])
+    agents = np.concatenate([stay, near])
+    rows = _rows(change[stay], change[near])
     span = float(part.reach.max()) + 4.0
-    cost = np.concatenate([np.zeros(d), -part.weight[near]])
-    least = np.concatenate([np.full(d - 1, -step), [-span], np.zeros(len(near))])
-    most = np.concatenate([np.full(d - 1, step), [span], np.full(len(near), 2 * span)])
-    constraints = Inequalities(np.vstack(rows), np.concatenate(right))
+    cost = np.concatenate([np.zeros(d), -part.weight[near], -part.weight[near]])
+    least = np.concatenate([np.full(d - 1, -step), [-span], np.zeros(2 * len(near))])
+    most = np.concatenate([np.full(d - 1, step), [span], np.full(2 * len(near), 2 * span)])
+    constraints = Inequalities(rows, distance[agents], (distance - part.reach)[agents])
     solution = linear_program(cost, constraints, least, most, seconds)
     if solution is None:
         return None
     moved: Floats = v + solution[: d - 1] @ tangent
     return moved / np.linalg.norm(moved)
+
+
+def _rows(stay: Floats, near: Floats) -> Any:
+    """Those who stay have a row of their own; those near have two columns, to miss it, as well."""
+    from scipy.sparse import csr_array  # noqa: PLC0415  (slow to import)
+
+    (m, d), n = stay.shape, len(near)
+    every = np.arange(n)[:, None]
+    ones = np.ones((n, 1))
+    columns = np.hstack([np.tile(np.arange(d), (n, 1)), d + every, d + n + every])
+    values = np.concatenate([stay.ravel(), np.hstack([near, -ones, ones]).ravel()])
+    indices = np.concatenate([np.tile(np.arange(d), m), columns.ravel()])
+    starts = np.concatenate([np.arange(m) * d, m * d + np.arange(n + 1) * (d + 2)])
+    return csr_array((values, indices, starts), shape=(m + n, d + 2 * n))
 
 
 def _tangent(v: Floats) -> Floats:

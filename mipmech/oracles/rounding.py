@@ -4,7 +4,9 @@ The sphere is cut into cones (the facets of a cube). For each, HiGHS solves the 
 MILP of `formulations` (0 ≤ s_i ≤ 1, M from the ranges of the scores over the cone). Its u is put on
 the sphere, the agents with s_i > ½ are given as much room as there is, and linear programs draw in
 those who miss by little. The most promising cones are cut in two and relaxed again (diving). A
-further round does the same with the cube turned at random.
+further round does the same with the cube turned at random. Of many agents, the model has a random
+part, another in each round: a relaxation says roughly where to look, and rounding, polishing and
+counting have everybody.
 """
 
 from __future__ import annotations
@@ -27,9 +29,12 @@ from mipmech.oracles.slices import Slice
 from mipmech.solver import Program, Solved
 
 Floats = NDArray[np.float64]
+Numbers = NDArray[np.int64]
 
 # Relaxations of a round: the facets, and so many cones below them.
 DIVES = 16
+# Agents of a model, at most.
+MOST_AGENTS = 400
 
 
 @dataclass(frozen=True)
@@ -43,7 +48,11 @@ class Rounding(Heuristic):
         d = explorer.part.dimension
         turn = np.eye(d) if number == 0 else np.linalg.qr(random.standard_normal((d, d)))[0]
         part = explorer.part
-        relaxation = _Relaxation(replace(part, turn=part.turn @ turn, across=part.across @ turn))
+        m = len(part.reach)
+        some = np.arange(m)
+        if m > MOST_AGENTS:
+            some = np.sort(random.choice(m, MOST_AGENTS, replace=False))
+        relaxation = _Relaxation(_of_some(part, some, turn))
         facets = sphere(d)
         todo = [facets[i : i + 1] for i in range(len(facets))]
         waiting: list[tuple[float, int, Cones]] = []
@@ -56,17 +65,32 @@ class Rounding(Heuristic):
             cone = todo.pop()
             solved = relaxation.solve(cone, Budget(explorer.timer.left))
             if solved.objective is not None:
-                _round_off(explorer, solved, turn)
+                _round_off(explorer, solved, turn, some)
                 heapq.heappush(waiting, (-solved.objective, solved_so_far, cone))
         return False
 
 
-def _round_off(explorer: Explorer, solved: Solved, turn: Floats) -> None:
+def _of_some(part: Slice, some: Numbers, turn: Floats) -> Slice:
+    """A slice with these agents alone, its sphere turned."""
+    weight = part.weight[some]
+    return replace(
+        part,
+        turn=part.turn @ turn,
+        across=part.across[some] @ turn,
+        along=part.along[some],
+        reach=part.reach[some],
+        weight=weight / weight.sum(),
+        slack=part.slack[some],
+        agents=part.agents[some],
+    )
+
+
+def _round_off(explorer: Explorer, solved: Solved, turn: Floats, some: Numbers) -> None:
     """The direction of a relaxed solution, and the one that suits its nearly chosen agents."""
     u = np.array([x for name, x in solved.values.items() if name.startswith("u[")])
     s = np.array([x for name, x in solved.values.items() if name.startswith("s[")])
     v = unit(u[None, -len(turn) :] @ turn.T)
-    chosen = np.flatnonzero(s > 0.5)
+    chosen = some[s > 0.5]
     if len(chosen) > 1:
         v = np.vstack([v, clear(explorer.part, v[0], chosen, 3, explorer.timer.left)])
     counts = explorer.consider(v, ranked=True)
