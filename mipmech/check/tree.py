@@ -18,7 +18,7 @@ Symbols = NDArray[np.uint8]
 
 # A deeper tree, or a larger one, is no proof but an attack.
 DEEPEST = 4000
-MOST_NODES = 1 << 25
+MOST_NODES = 1 << 27
 # Centres and half-widths are multiples of this, so that they are exact.
 NARROWEST = 2.0**-50
 

@@ -6,7 +6,8 @@ the best when the lot was made up; what was found is looked at lot by lot, in or
 under way at first. As a search becomes long, news becomes rare and waiting for the last block of a
 lot a waste: then some lots are under way at once, and blocks become larger. All of this follows
 from what was found so far and never from the clock or the number of those who work, so that threads
-and workers, few or many, all find the same.
+and workers, few or many, all find the same. Only the last blocks before a limit of time are smaller
+than others, so that they end with it.
 """
 
 from __future__ import annotations
@@ -113,6 +114,8 @@ class CellSearch:
         self._serial = 0
         self._shown = problem.most
         self._budget = FIRST_BUDGET
+        self._begun = 0.0
+        self._hands = 1
         for root in self.roots:
             self._push(root)
 
@@ -203,6 +206,8 @@ class CellSearch:
         ``lost`` says why.
         """
         with crew(threads, executor, warm) as team:
+            self._begun = self._begun or self.timer.seconds
+            self._hands = team.slots if isinstance(team, Workers) else threads
             try:
                 stop = self._run(team, most)
             except ExecutorLost as error:
@@ -274,7 +279,15 @@ class CellSearch:
         if largest is None:
             largest = max(LAST_BUDGET, int(min(self.seen * LONG_SHARE, LONG_BUDGET)))
         self._budget = min(2 * budget, largest)
-        return Orders(self.cut, factor, self.rates, problem.touch, budget)
+        return Orders(self.cut, factor, self.rates, problem.touch, self._in_time(budget))
+
+    def _in_time(self, budget: int) -> int:
+        """As much of a block's budget as can be done in the time that is left."""
+        if math.isinf(self.timer.left) or not self.seen:
+            return budget
+        # Few agents in many dimensions are slower to look at than many in few: by up to ten times.
+        pace = self.seen / max(self.timer.seconds - self._begun, 1e-3)
+        return int(max(min(budget, pace * self.timer.left / self._hands), FIRST_BUDGET))
 
     def _taken(self, team: Crew, block: Block, found: Searched) -> Searched:
         """What a block has become: closed leaves, and new blocks."""
