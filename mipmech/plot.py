@@ -36,6 +36,7 @@ STYLE = {
 }
 MARGIN = "#F0C27B"
 ACCEPT = "#DCEBF5"
+PAPER = "#FFFFFF"
 # More arrows than this hide each other.
 MOST_ARROWS = 120
 # Width over height of the plane's picture.
@@ -145,9 +146,12 @@ def _note_missing(axes: Axes, points: Floats, counts: Flags) -> None:
     weightless = int((~counts).sum())
     notes = [f"{outside} agent{'s' * (outside != 1)} outside the picture"] * bool(outside)
     notes += [f"{weightless} of weight 0 not shown"] * bool(weightless)
+    if not notes:
+        return
     axes.annotate(
         ", ".join(notes), (1, 0), (-4, 4), xycoords="axes fraction", textcoords="offset points",
-        ha="right", va="bottom", fontsize=8, style="italic",
+        ha="right", va="bottom", fontsize=8, style="italic", zorder=6,
+        bbox={"facecolor": PAPER, "alpha": 0.8, "linewidth": 0, "pad": 1.5},
     )  # fmt: skip
 
 

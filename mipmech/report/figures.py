@@ -43,7 +43,7 @@ DASHES: tuple[Any, ...] = (
 )  # fmt: skip
 
 # Inches; a page shows two of the wide ones side by side, and four of the small ones.
-WIDE = (4.8, 3.2)
+WIDE = (4.3, 2.95)
 SMALL = (3.0, 2.1)
 # Moments of an axis of time.
 MOMENTS = 64

@@ -12,7 +12,7 @@ from mipmech.report.figures import Picture
 from mipmech.report.gallery import Gallery, gallery
 from mipmech.report.rendering import LONGEST, entries, rendered, tile
 from mipmech.report.tables import Table, capped, tables
-from mipmech.report.words import Sentence, questions, summary, title
+from mipmech.report.words import Sentence, summary, title
 from mipmech.report.writing import count, duration
 
 # Records of one oracle (they differ by seed).
@@ -99,7 +99,8 @@ def page(comparison: Comparison, folder: Path) -> str:
 
 def _tiles(comparison: Comparison) -> list[dict[str, Any]]:
     """The figures that everybody asks for first."""
-    references = [b for p in comparison.problems for b in (p.gain, *p.densities)]
+    references = [problem.gain for problem in comparison.problems]
+    references += [bounds for _, _, bounds in comparison.questions]
     closed = sum(bounds.closed for bounds in references)
     calls = sum(len(run.calls) for run in comparison.runs)
     failures = sum(run.error is not None for run in comparison.runs)
@@ -108,7 +109,7 @@ def _tiles(comparison: Comparison) -> list[dict[str, Any]]:
     return [
         tile(f"{len(comparison.oracles):,}", "oracles"),
         tile(f"{len(comparison.problems):,}", f"instances in {groups}"),
-        tile(f"{questions(comparison):,}", "questions of density"),
+        tile(f"{len(comparison.questions):,}", "questions of density"),
         tile(f"{calls:,}", f"calls, {duration(comparison.seconds)} in all"),
         tile(f"{closed:,} of {len(references):,}", "references closed"),
         tile(f"{failures:,}", "failures"),

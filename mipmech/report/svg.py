@@ -36,6 +36,7 @@ PAGE = {
     GREY: "var(--grey)",
     "#f0c27b": "var(--margin)",  # the backgrounds of `plot`
     "#dcebf5": "var(--accept)",
+    "#ffffff": "var(--card)",
 }
 # Pixels per inch of what is drawn as an image.
 SHARP = 220

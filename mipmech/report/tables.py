@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from mipmech.comparison import Bounds, Call, Comparison, Problem, Run, Spread
@@ -279,18 +279,15 @@ def questions(comparison: Comparison) -> Table:
     names = [name for name in comparison.oracles if not kind(comparison, name).endswith("soft")]
     shares = [comparison.qualities(name, known=False) for name in names]
     rows = []
-    for problem in comparison.problems if names else ():
-        for fraction, bounds in _densities(comparison, problem):
-            if abs(fraction) >= 1:
-                continue
-            cells = [
-                text(problem.name),
-                text(problem.group),
-                number(fraction, f"{fraction:.4g}"),
-                *_bounds(bounds),
-                *(_over_seeds(found.get((problem.digest, fraction))) for found in shares),
-            ]
-            rows.append(Row(tuple(cells), problem.group))
+    for problem, fraction, bounds in comparison.questions if names else ():
+        cells = [
+            text(problem.name),
+            text(problem.group),
+            number(fraction, f"{fraction:.4g}"),
+            *_bounds(bounds),
+            *(_over_seeds(found.get((problem.digest, fraction))) for found in shares),
+        ]
+        rows.append(Row(tuple(cells), problem.group))
     return Table(
         "questions",
         "By question: density",
@@ -304,10 +301,6 @@ def questions(comparison: Comparison) -> Table:
         ),
         tuple(rows),
     )  # fmt: skip
-
-
-def _densities(comparison: Comparison, problem: Problem) -> Iterable[tuple[float, Bounds]]:
-    return zip(comparison.settings["eta_fractions"], problem.densities, strict=True)
 
 
 def violations(comparison: Comparison) -> Table:

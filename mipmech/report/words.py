@@ -112,12 +112,14 @@ def summary(comparison: Comparison) -> list[Sentence]:
     if not any(run.calls for run in comparison.runs):
         return [
             *_violated(comparison),
+            *_doubted(comparison),
             Sentence(("Nothing was answered: there are no calls to compare.",), "note"),
             *_cut_short(comparison),
             *_failed(comparison),
         ]
     return [
         *_violated(comparison),
+        *_doubted(comparison),
         *_cut_short(comparison),
         *_best(comparison),
         *_best_heuristic(comparison),
@@ -133,11 +135,6 @@ def chosen_fractions(comparison: Comparison) -> list[float]:
     return [float(part) for part in comparison.settings["eta_fractions"] if abs(part) < 1]
 
 
-def questions(comparison: Comparison) -> int:
-    """How many questions of density there are: instances times values of η."""
-    return len(comparison.problems) * len(chosen_fractions(comparison))
-
-
 def _violated(comparison: Comparison) -> list[Sentence]:
     number = len(comparison.violations)
     if not number:
@@ -148,6 +145,17 @@ def _violated(comparison: Comparison) -> list[Sentence]:
         " table of violations says where."
     )
     return [Sentence((text,), "bad")]
+
+
+def _doubted(comparison: Comparison) -> list[Sentence]:
+    if not comparison.doubts:
+        return []
+    told: list[str] = ["What these instance files say in known is wrong, by what was found here: "]
+    for number, said in enumerate(comparison.doubts[:MOST_NAMED]):
+        told += ["; " if number else "", Name(said)]
+    more = len(comparison.doubts) - MOST_NAMED
+    told.append(f"; and {more} more." if more > 0 else ".")
+    return [Sentence(tuple(told), "bad")]
 
 
 def _cut_short(comparison: Comparison) -> list[Sentence]:
@@ -295,7 +303,7 @@ def _hard_groups(comparison: Comparison) -> list[Sentence]:
         for number, entry in enumerate(hard[:MOST_NAMED]):
             best = entry.best.density
             assert best is not None
-            there = len(of_group(comparison, entry.group)) * len(chosen_fractions(comparison))
+            there = sum(problem.group == entry.group for problem, _, _ in comparison.questions)
             told += [
                 "; " if number else "",
                 Name(entry.group),
@@ -342,11 +350,10 @@ def _gains(comparison: Comparison) -> list[Sentence]:
 
 def _references(comparison: Comparison) -> list[Sentence]:
     gains = [(problem, problem.gain) for problem in comparison.problems]
-    densities = [(problem, b) for problem in comparison.problems for b in problem.densities]
-    told = [
-        "References: ",
-        listed([_closed("gain", gains), _closed("density", densities, "densities")]),
-    ]
+    densities = [(problem, bounds) for problem, _, bounds in comparison.questions]
+    parts = [_closed("gain", gains)]
+    parts += [_closed("density", densities, "densities")] if densities else []
+    told = ["References: ", listed(parts)]
     open_ = [(b.gap, p.name, b) for p, b in (*gains, *densities) if not b.closed]
     told.append(".")
     if open_:
