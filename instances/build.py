@@ -2,8 +2,8 @@
 
 The real samples come from the raw CSV files in `real/raw`; the others from named families and by
 hand. A test compares what this script makes with what is shipped. What is known of their best gain
-stands in `known.json`, which `certify.py` writes. The large ones are not stored: --large makes
-them, --names tells by which names they can be asked for.
+and densest margins stands in `known.json`, which `certify.py` writes. The large ones are not
+stored: --large makes them, --names tells by which names they can be asked for.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import sys
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -261,7 +262,12 @@ def with_known(instance: Instance) -> Instance:
     entry = json.loads(KNOWN.read_text()).get(instance.digest) if KNOWN.exists() else None
     if entry is None or instance.known is not None:
         return instance
-    return replace(instance, known=Known(*entry["gain"], entry["how"]))
+    return replace(instance, known=known_of(entry))
+
+
+def known_of(entry: dict[str, Any]) -> Known:
+    """An entry of known.json."""
+    return Known(*entry["gain"], entry["how"], tuple(map(tuple, entry.get("densities", []))))
 
 
 def seeded(folder: Path, members: list[tuple[str, int, int, int]]) -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import platform
 import random
+import re
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -158,14 +159,14 @@ def compare(
         tuple(oracles), tuple(float(f) for f in eta_fractions), tuple(seeds), seconds_per_call,
         full_time, reference_seconds,
     )  # fmt: skip
-    samples = _distinct(instances)
+    samples, again = _distinct(instances)
     workers = cores() if workers is None else workers
     if workers < 1:
         raise InputError(f"is {workers}; give 1 or more", field="workers")
     folder = None if out is None else _folder(Path(out))
     timer = (budget or Budget()).start()
     with timer.listening():
-        found = _Work(samples, settings, workers).run(timer, watch)
+        found = _Work(samples, settings, workers, again).run(timer, watch)
     if folder is not None:
         for sample in samples:
             sample.save(folder / Subject.of(sample).file)
@@ -186,15 +187,18 @@ def _folder(folder: Path) -> Path:
     return folder
 
 
-def _distinct(instances: Iterable[Instance | str | Path]) -> list[Instance]:
-    """The instances that are meant, each once."""
+def _distinct(instances: Iterable[Instance | str | Path]) -> tuple[list[Instance], list[str]]:
+    """The instances that are meant, each once; and who else is the same under another name."""
     found: dict[str, Instance] = {}
+    again = []
     for given in instances:
         for sample in [given] if isinstance(given, Instance) else open_instances(given):
-            found.setdefault(sample.digest, sample)
+            first = found.setdefault(sample.digest, sample)
+            if first.name != sample.name:
+                again.append(f"{sample.name} is {first.name} under another name")
     if not found:
         raise InputError("there are none; name files, folders or seeded ones", field="instances")
-    return list(found.values())
+    return list(found.values()), again
 
 
 def open_instances(given: str | Path) -> list[Instance]:
@@ -222,10 +226,13 @@ def open_instances(given: str | Path) -> list[Instance]:
 class _Work:
     """The jobs of a comparison, and what has come of them."""
 
-    def __init__(self, samples: list[Instance], settings: Settings, workers: int) -> None:
+    def __init__(
+        self, samples: list[Instance], settings: Settings, workers: int, left_out: Sequence[str]
+    ) -> None:
         self.samples = samples
         self.settings = settings
         self.workers = workers
+        self.left_out = list(left_out)
         self.references: dict[tuple[str, float | None], tuple[Bounds, Any]] = {}
         self.runs: list[Run] = []
         self.jobs: list[Job[Any]] = []
@@ -283,23 +290,26 @@ class _Work:
     def _comparison(self, timer: Timer, complete: bool) -> Comparison:
         subjects = [Subject.of(sample) for sample in self.samples]
         settings = {**self.settings.to_dict(), "workers": self.workers}
-        doubts = [said for sample in self.samples if (said := self._doubt(sample)) is not None]
+        doubts = [said for sample in self.samples for said in self._doubts(sample)]
         settings |= {"doubts": doubts} if doubts else {}
+        settings |= {"left_out": self.left_out} if self.left_out else {}
         return assemble(
             subjects, settings, self.references, self.runs, made_by(), timer.seconds, complete
         )
 
-    def _doubt(self, sample: Instance) -> str | None:
-        """What is wrong with what an instance's file says of its best gain, if anything is."""
-        found, _ = self.references.get((sample.digest, None), (None, None))
-        gains = [run.gain for run in self.runs if run.instance == sample.digest]
-        best = max([0.0 if found is None else found.lower, *gains])
-        if sample.known is None or best <= sample.known.upper * (1 + ROUNDING):
-            return None
-        return (
-            f"{sample.path or sample.name}: known: says that no rule gains more than"
-            f" {sample.known.upper:g}, but one gains {best:g}; correct it or take it out"
-        )
+    def _doubts(self, sample: Instance) -> list[str]:
+        """What an instance's file says and our own references refute."""
+        said = []
+        for fraction in (None, *self.settings.eta_fractions):
+            found, _ = self.references.get((sample.digest, fraction), (None, None))
+            known = stated(sample, fraction)
+            if found is not None and known is not None and found.lower > known[1] * (1 + ROUNDING):
+                what = "gain" if fraction is None else f"density at η = {fraction:g} ‖P w_f‖"
+                said.append(
+                    f"{sample.path or sample.name}: known: says that the {what} is at most"
+                    f" {known[1]:g}, but a rule has {found.lower:g}; correct it or take it out"
+                )
+        return said
 
 
 @dataclass(frozen=True)
@@ -373,7 +383,7 @@ def _group(sample: Instance) -> str:
     from mipmech.families import NAMES  # noqa: PLC0415
 
     for family in NAMES:
-        if sample.name.startswith(f"{family}-m"):
+        if re.match(rf"{family}-m\d", sample.name):
             return family
     return "given" if sample.path is None else sample.path.resolve().parent.name
 
@@ -413,11 +423,18 @@ def reference(
         found = certify_density(geometry, eta, budget)
     bounds = Bounds(round_down(found.lower), found.upper, found.level, found.seconds)
     best = None if found.mechanism is None else found.mechanism.to_dict()
-    known = sample.known
-    useful = known is not None and bounds.lower <= known.upper < bounds.upper
-    if fraction is None and known is not None and not bounds.closed and useful:
-        bounds = Bounds(max(bounds.lower, known.lower), known.upper, "stated", found.seconds)
+    known = stated(sample, fraction)
+    if known is not None and not bounds.closed and bounds.lower <= known[1] < bounds.upper:
+        bounds = Bounds(max(bounds.lower, known[0]), known[1], "stated", found.seconds)
     return bounds, best
+
+
+def stated(sample: Instance, fraction: float | None) -> tuple[float, float] | None:
+    """What the instance's file says of the greatest gain, or of the greatest density at η."""
+    known = sample.known
+    if known is None:
+        return None
+    return (known.lower, known.upper) if fraction is None else known.density(fraction)
 
 
 def no_bounds(sample: Instance, fraction: float | None, seconds: float) -> Bounds:

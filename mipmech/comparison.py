@@ -247,6 +247,20 @@ class Comparison:
         """The families or folders, in the order of the problems."""
         return list(dict.fromkeys(problem.group for problem in self.problems))
 
+    @cached_property
+    def questions(self) -> list[tuple[Problem, float, Bounds]]:
+        """The questions of density: instance, η as a fraction of ‖P w_f‖, and the reference.
+
+        At ±‖P w_f‖ there is one direction only, and none beyond: nothing is asked there.
+        """
+        fractions = self.settings["eta_fractions"]
+        return [
+            (problem, fraction, bounds)
+            for problem in self.problems
+            for fraction, bounds in zip(fractions, problem.densities, strict=True)
+            if abs(fraction) < 1 and bounds.upper > 0
+        ]
+
     def runs_of(self, oracle: str, problems: Sequence[Problem] | None = None) -> list[Run]:
         """An oracle's runs, on these problems or on all."""
         chosen = None if problems is None else {problem.digest for problem in problems}
@@ -375,18 +389,42 @@ class Comparison:
 
     @cached_property
     def violations(self) -> list[Violation]:
-        """Values above the upper bound of their reference; there must be none."""
+        """Values above a bound of ours; there must be none."""
+        return [found for found, bounds in self._above() if bounds.level != "stated"]
+
+    @cached_property
+    def doubts(self) -> list[str]:
+        """What instance files state and these results refute, in words."""
+        noted = self.settings.get("doubts", [])
+        said = [str(entry) for entry in noted] if isinstance(noted, list) else []
+        refuted: dict[tuple[str, str], Violation] = {}
+        for found, bounds in self._above():
+            if bounds.level == "stated":
+                refuted[found.instance, found.what] = found
+        for found in refuted.values():
+            name = self.by_digest[found.instance].name
+            said.append(
+                f"{name}: known: says that the {found.what} is at most {found.upper:g}, but"
+                f" {found.oracle} found {found.value:g}; correct it or take it out"
+            )
+        return said
+
+    def _above(self) -> list[tuple[Violation, Bounds]]:
+        """Values above the upper bound of their reference, and that reference."""
         found = []
         for oracle in self.oracles:
             for run, call, bounds in self._density_calls(oracle):
                 if call.value > bounds.upper:
                     what = f"density at η = {call.eta_fraction:g} ‖P w_f‖"
-                    found.append(Violation(run.instance, oracle, what, call.value, bounds.upper))
+                    found.append(
+                        (Violation(run.instance, oracle, what, call.value, bounds.upper), bounds)
+                    )
         for run in self.runs:
-            upper = self.by_digest[run.instance].gain.upper
-            for value in (run.gain, run.gain_two):
-                if value > upper:
-                    found.append(Violation(run.instance, run.oracle, "gain", value, upper))
+            bounds = self.by_digest[run.instance].gain
+            value = max(run.gain, run.gain_two)
+            if value > bounds.upper:
+                above = Violation(run.instance, run.oracle, "gain", value, bounds.upper)
+                found.append((above, bounds))
         return found
 
     def to_dict(self) -> dict[str, Any]:

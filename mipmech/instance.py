@@ -47,15 +47,31 @@ class Smoothing:
 
 @dataclass(frozen=True)
 class Known:
-    """What is known about the best gain: it lies in [lower, upper], and how one knows."""
+    """What is known about the best gain: it lies in [lower, upper], and how one knows.
+
+    densities : bounds on the greatest density of a margin as well: (η as a fraction of ‖P w_f‖,
+        lower, upper), for each η that was looked at
+    """
 
     lower: float
     upper: float
     how: str
+    densities: tuple[tuple[float, float, float], ...] = ()
+
+    def density(self, eta_fraction: float) -> tuple[float, float] | None:
+        """Bounds on the greatest density at η = fraction·‖P w_f‖, if there are any.
+
+        >>> Known(0.1, 0.2, "by hand", ((0.6, 0.25, 0.5),)).density(0.6)
+        (0.25, 0.5)
+        """
+        return {at: (lower, upper) for at, lower, upper in self.densities}.get(eta_fraction)
 
     def to_dict(self) -> dict[str, Any]:
         """The object in the file."""
-        return {"gain": [self.lower, self.upper], "how": self.how}
+        gain = {"gain": [self.lower, self.upper], "how": self.how}
+        return gain | (
+            {"densities": [list(row) for row in self.densities]} if self.densities else {}
+        )
 
 
 class Frame(Protocol):
@@ -560,16 +576,37 @@ def _smoothing(value: object) -> Smoothing:
 
 
 def _known(value: object) -> Known:
-    if not isinstance(value, dict) or set(value) != {"gain", "how"}:
+    if not isinstance(value, dict) or set(value) - {"densities"} != {"gain", "how"}:
         raise InputError(
-            f'is {checks.kind(value)}; give {{"gain": [lower, upper], "how": "text"}}',
+            f'is {checks.kind(value)}; give {{"gain": [lower, upper], "how": "text"}}, and'
+            ' "densities": [[fraction, lower, upper], ...] if there are any',
             field="known",
         )
     gain = checks.numbers(value["gain"], "known.gain")
     checks.check_size(gain, "known.gain")
     if len(gain) != 2 or gain[0] > gain[1]:
         raise InputError("must be [lower, upper], lower first", field="known.gain")
-    return Known(float(gain[0]), float(gain[1]), checks.text(value["how"], "known.how", lines=True))
+    how = checks.text(value["how"], "known.how", lines=True)
+    return Known(float(gain[0]), float(gain[1]), how, _densities(value.get("densities", [])))
+
+
+def _densities(rows: object) -> tuple[tuple[float, float, float], ...]:
+    field = "known.densities"
+    if not isinstance(rows, (list, tuple)):
+        raise InputError(
+            f"is {checks.kind(rows)}; give [[fraction, lower, upper], ...]", field=field
+        )
+    found: dict[float, tuple[float, float, float]] = {}
+    for number, entry in enumerate(rows):
+        row = checks.numbers(entry, field)
+        if len(row) != 3 or not (-1 <= row[0] <= 1 and 0 <= row[1] <= row[2] <= 1):
+            said = "must be [fraction of ‖P w_f‖, lower, upper], with 0 ≤ lower ≤ upper ≤ 1"
+            raise InputError(said, field=field, row=number)
+        fraction, lower, upper = map(float, row)
+        if fraction in found:
+            raise InputError(f"has {fraction:g} twice; keep one", field=field, row=number)
+        found[fraction] = (fraction, lower, upper)
+    return tuple(found.values())
 
 
 # ------------------------------------------------------------------- writing

@@ -40,15 +40,15 @@ def tell_comparison(found: Comparison, out: Path | None = None) -> None:
             f"{'s' * (settings['workers'] != 1)}; "
             + ("did all it set out to do" if found.complete else "cut short: not all was asked"),
         }
-        stated = {p.digest for p in found.problems if p.gain.level == "stated"}
-        ours = [v for v in found.violations if v.what != "gain" or v.instance not in stated]
-        if ours:
+        if settings.get("left_out"):
+            entries["left out"] = "; ".join(settings["left_out"])
+        if found.violations:
             entries["VIOLATED"] = (
-                f"{len(ours)} values are above a proved bound: a bug in mipmech, please report it"
-                " with the instance"
+                f"{len(found.violations)} values are above a proved bound: a bug in mipmech, please"
+                " report it with the instance"
             )
-        for doubt in settings.get("doubts", []):
-            entries["wrong"] = str(doubt)
+        if found.doubts:
+            entries["wrong"] = "; ".join(found.doubts)
         _tell_entries(console, entries)
         if not found.problems:
             return
@@ -73,13 +73,13 @@ def tell_comparison(found: Comparison, out: Path | None = None) -> None:
 
 def _references(found: Comparison) -> str:
     """How many optima are known, and on whose word."""
-    densities = [b for p in found.problems for b in p.densities if b.upper > 0]
+    densities = [bounds for _, _, bounds in found.questions]
     gains = [p.gain for p in found.problems]
     parts = []
     for name, bounds in (("gain", gains), ("density", densities)):
         closed = sum(b.closed for b in bounds)
         parts.append(f"greatest {name} known for {closed} of {len(bounds)}")
-    stated = sum(b.level == "stated" for b in gains)
+    stated = sum(b.level == "stated" for b in (*gains, *densities))
     known = sum(b.closed for b in (*gains, *densities))
     how = ", proved" if known else ""
     return "; ".join(parts) + (f"; {stated} as the files state it" if stated else how)

@@ -21,6 +21,7 @@ from mipmech import (
     Instance,
     Mechanism,
     certify,
+    certify_density,
     make_instance,
     oracle,
     recount,
@@ -253,7 +254,57 @@ def test_an_open_reference_takes_what_the_file_states():
     assert problem.gain.level == "proved"
     assert wrong.violations == []
     (doubt,) = wrong.settings["doubts"]
-    assert "no rule gains more than 0.001, but one gains 0.0" in doubt
+    assert "says that the gain is at most 0.001, but a rule has 0.0" in doubt
+
+
+def test_an_open_density_takes_what_the_file_states():
+    from mipmech import Known
+
+    sample = make_instance("clustered-lines", 60, 7, seed=0)
+
+    def compared(lower, upper):
+        known = Known(0.0, 1.0, "somebody says so", ((0.5, lower, upper),))
+        return compare(
+            [replace(sample, known=known)], ["ransac"], seeds=[0], eta_fractions=[0.5, 0.2],
+            workers=1, reference_seconds=0.0,
+        )  # fmt: skip
+
+    found = compared(0.8, 0.8)
+    (problem,), (run,) = found.problems, found.runs
+    known, unknown = problem.densities
+    assert (known.level, known.lower, known.upper) == ("stated", 0.8, 0.8)
+    assert (unknown.level, unknown.upper) == ("proved", 1.0)
+    assert found.qualities("ransac") == {(sample.digest, 0.5): [run.calls[0].value / 0.8]}
+    assert (found.violations, found.doubts) == ([], [])
+    # A file that is wrong is named, and nothing is blamed on a proof: here a run refutes it.
+    certified = certify_density(reduce(sample), 0.5 * reduce(sample).p_norm, Budget(0.0))
+    between = (float(certified.lower) + run.calls[0].value) / 2
+    assert float(certified.lower) < between < run.calls[0].value
+    wrong = compared(between, between)
+    assert wrong.problems[0].densities[0].level == "stated"
+    assert wrong.violations == []
+    (doubt,) = wrong.doubts
+    assert "known: says that the density at η = 0.5 ‖P w_f‖ is at most" in doubt
+    assert "ransac found" in doubt
+    # And here our own reference does.
+    (doubt,) = compared(0.001, 0.001).doubts
+    assert "is at most 0.001, but a rule has" in doubt
+
+
+def test_the_same_instance_under_two_names_is_said():
+    sample = make_instance("uniform-ball", 15, 2, seed=1)
+    found = compare(
+        [sample, replace(sample, name="again"), sample], ["projection"], workers=1,
+        reference_seconds=0.0,
+    )  # fmt: skip
+    assert len(found.problems) == 1
+    assert found.settings["left_out"] == ["again is uniform-ball-m15-k2-s1 under another name"]
+
+
+def test_a_family_is_told_by_its_whole_name():
+    sample = replace(make_instance("costs", 12, 2, seed=1), name="costs-medical")
+    found = compare([sample], ["projection"], workers=1, reference_seconds=0.0)
+    assert found.groups == ["given"]
 
 
 def test_the_best_rule_may_be_an_oracles():

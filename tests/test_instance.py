@@ -122,7 +122,7 @@ def test_every_field_survives(tmp_path):
         name="ünïcode",
         smoothing=Smoothing(0.5, 2.0),
         source="two\nlines",
-        known=Known(0.25, 0.5, "by hand"),
+        known=Known(0.25, 0.5, "by hand", ((0.6, 0.25, 0.5), (-0.3, 0.1, 1.0))),
     )
     for kind in ("inline", "csv", "npy"):
         sample.save(tmp_path / "x.json", kind)
@@ -130,6 +130,29 @@ def test_every_field_survives(tmp_path):
         assert same(again, sample)
         assert again.features == sample.features
         assert again.path == tmp_path / "x.json"
+
+
+@pytest.mark.parametrize(
+    ("densities", "said"),
+    [
+        (0.5, "is 0.5; give [[fraction"),
+        ({"0.6": [0, 1]}, "give [[fraction"),
+        ([0.6, 0, 1], "is 0.6; a list"),
+        ([[0.6, 0.5]], "must be [fraction"),
+        ([[0.6, 0.5, 0.4]], "must be [fraction"),
+        ([[1.5, 0.5, 0.6]], "must be [fraction"),
+        ([[0.6, -0.1, 0.6]], "must be [fraction"),
+        ([[0.6, 0.5, 1.1]], "must be [fraction"),
+        ([[0.6, 0.5, True]], "true"),
+        ([[0.6, 0.5, 0.7], [0.6, 0.5, 0.6]], "0.6 twice"),
+    ],
+)
+def test_densities_that_nobody_can_know(tmp_path, densities, said):
+    known = {"gain": [0, 1], "how": "guess", "densities": densities}
+    with pytest.raises(InputError) as error:
+        Instance.load(write(tmp_path, **BASE, known=known))
+    assert error.value.field == "known.densities"
+    assert said in str(error.value)
 
 
 def test_a_projection_becomes_a_view():

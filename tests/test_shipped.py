@@ -4,17 +4,39 @@ from __future__ import annotations
 
 import json
 import runpy
+from pathlib import Path
 
 import pytest
 
-from instances.build import LARGE
-from instances.certify import agrees, certified
-from mipmech import FAMILIES, Instance, Known, make_instance, theory
+from instances.build import LARGE, with_known
+from instances.certify import (
+    FRACTIONS,
+    agrees,
+    agrees_on_density,
+    certified,
+    certified_density,
+)
+from mipmech import (
+    FAMILIES,
+    Budget,
+    Instance,
+    Known,
+    best_threshold,
+    make_instance,
+    oracle_named,
+    reduce,
+    theory,
+)
+from mipmech.oracles import REGISTRY, oracle_class
 from tests import referee
 from tests.conftest import ROOT
 
 FOLDER = ROOT / "instances"
 FILES = sorted(path for path in FOLDER.glob("*/*.json") if path.parent.name != "large")
+# What oracles are compared on: files, and family, agents, rank and seed of what is not stored.
+LIBRARY = [path for path in FILES if path.parent.name not in ("tiny", "paper")] + LARGE
+NAMES = [e.stem if isinstance(e, Path) else "{}-m{}-k{}-s{}".format(*e) for e in LIBRARY]
+HEURISTICS = [name for name in REGISTRY if getattr(oracle_class(name), "randomised", False)]
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem)
@@ -54,6 +76,48 @@ def test_known_values_are_proved_again(name):
     """`make known` does this for all of them."""
     instance = Instance.load(FOLDER / f"{name}.json")
     assert agrees(certified(instance, 60.0), instance.known)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in PROVED_AGAIN if not name.startswith("tiny")])
+def test_known_densities_are_proved_again(name):
+    """At one η each; `make known` does this for all of them."""
+    instance = Instance.load(FOLDER / f"{name}.json")
+    fraction = FRACTIONS[PROVED_AGAIN.index(name) % len(FRACTIONS)]
+    bounds = instance.known.density(fraction)
+    if bounds is None:
+        assert name == "paper/example1"  # known by hand
+        return
+    assert agrees_on_density(certified_density(instance, fraction, 60.0), *bounds)
+
+
+def test_a_wrong_known_density_would_be_noticed():
+    instance = Instance.load(FOLDER / "small/uniform-ball-m50-k3-s3.json")
+    found = certified_density(instance, 0.6, 60.0)
+    lower, upper = instance.known.density(0.6)
+    assert agrees_on_density(found, lower, upper)
+    assert not agrees_on_density(found, lower / 2, lower / 1.1)
+    assert not agrees_on_density(found, upper * 1.1, upper * 1.2)
+    assert agrees_on_density(found, lower, upper * 1.2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("which", range(len(LIBRARY)), ids=NAMES)
+def test_no_heuristic_is_above_what_was_proved(which):
+    """On the whole library: densities at one η for each, and the gain that they lead to."""
+    entry = LIBRARY[which]
+    instance = (
+        Instance.load(entry) if isinstance(entry, Path) else with_known(make_instance(*entry))
+    )
+    geometry = reduce(instance)
+    for number, name in enumerate(HEURISTICS):
+        fraction = FRACTIONS[(which + number) % len(FRACTIONS)]
+        lower, upper = instance.known.density(fraction)
+        heuristic = oracle_named(name, seed=which, rounds=None)
+        found = heuristic(geometry, fraction * geometry.p_norm, Budget(0.1))
+        assert 0 < found.density <= upper
+        assert lower <= upper
+        assert best_threshold(instance, found.mechanism).gain <= instance.known.upper
 
 
 def test_a_wrong_known_value_would_be_noticed():

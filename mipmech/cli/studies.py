@@ -107,7 +107,7 @@ def compare(
             from mipmech.tell_comparison import tell_comparison  # noqa: PLC0415  (rich is slow)
 
             tell_comparison(found, out)
-        return 0 if found.complete and not found.violations else 1
+        return 0 if found.complete and not (found.violations or found.doubts) else 1
 
     return work
 
