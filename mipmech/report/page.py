@@ -71,8 +71,8 @@ def view(comparison: Comparison, folder: Path, prefix: str = "", level: int = 2)
         pictures=[
             *over_time[:1],
             *figures.profile(comparison, prefix),
-            *figures.by_group(comparison, prefix),
             *figures.gains(comparison, prefix),
+            *figures.by_group(comparison, prefix),
         ],
         group_pictures=over_time[1:],
         bounds=figures.bounds(comparison, prefix),

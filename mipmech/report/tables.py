@@ -181,7 +181,7 @@ def oracles(comparison: Comparison) -> Table:
         " question, at the median and at most.",
         (
             Column("oracle", number=False), Column("kind", number=False), *FIVE,
-            Column("calls ≥\u00a099", QUALITY), Column("of the best found", "Optimum unknown, %"),
+            Column("calls ≥\u00a099", QUALITY), Column("optimum unknown, %"),
             Column("best threshold", GAIN), Column("the paper's two", GAIN),
             Column("seeds differ by"),
             Column("median", "Time of a call"), Column("worst", "Time of a call"),

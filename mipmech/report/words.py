@@ -15,6 +15,7 @@ from mipmech.report.writing import (
     duration,
     gap,
     listed,
+    percent,
     points,
     spread,
 )
@@ -70,7 +71,7 @@ class Ranked:
     """An oracle among others: what it came to, its marks, and the median time of its calls."""
 
     summary: Summary
-    marks: tuple[int, int, int]
+    marks: tuple[int, ...]
     took: float
 
 
@@ -79,8 +80,8 @@ def by_quality(
 ) -> list[Ranked]:
     """The summaries of these oracles, best first; those without a density are left out.
 
-    By median, then lower quartile, then worst, a failed run counting as 0 in all its questions;
-    among equals the faster one.
+    By median, then lower quartile, then how many calls nearly reach the optimum, then worst, a
+    failed run counting as 0 in all its questions; among equals the faster one.
     """
     found = [comparison.summary(name, problems) for name in oracles]
     asked = len(chosen_fractions(comparison))
@@ -94,11 +95,12 @@ def by_quality(
     return sorted(ranked, key=lambda entry: ([-mark for mark in entry.marks], entry.took))
 
 
-def _marks(shares: list[float], failures: int) -> tuple[int, int, int]:
-    """Median, lower quartile and worst, in units below which nobody cares."""
+def _marks(shares: list[float], failures: int) -> tuple[int, ...]:
+    """Median, lower quartile, share at `NEARLY`, and worst, in units below which nobody cares."""
     found = Spread.of([*shares, *[0.0] * failures])
     assert found is not None
-    return round(found.median / WHOLE), round(found.low / WHOLE), round(found.worst / WHOLE)
+    nearly = sum(share >= NEARLY for share in shares) / (len(shares) + failures)
+    return tuple(round(mark / WHOLE) for mark in (found.median, found.low, nearly, found.worst))
 
 
 def title(comparison: Comparison) -> str:
@@ -182,7 +184,7 @@ def _best(comparison: Comparison) -> list[Sentence]:
     first = ranked[0].summary
     assert first.density is not None
     told = [Name(first.oracle), " was best overall: ", spread(first.density), " of the optimum"]
-    told.append(f"{_took(first)}{_but_failed(comparison, first)}.")
+    told.append(f"{_nearly_always(first)}{_took(first)}{_but_failed(comparison, first)}.")
     equal = [entry.summary for entry in ranked[1:] if entry.marks == ranked[0].marks]
     if equal:
         # Where all have to use all their time, nobody is slower.
@@ -203,6 +205,11 @@ def _but_failed(comparison: Comparison, summary: Summary) -> str:
     return f", though {summary.failures} of its {runs} gave no answer"
 
 
+def _nearly_always(summary: Summary) -> str:
+    share = f"{100 * NEARLY:g}{THIN}%"
+    return f", {share} or more in {percent(summary.reached)}{THIN}% of its calls"
+
+
 def _took(summary: Summary, begin: str = ", at") -> str:
     seconds = summary.seconds
     if seconds is None:
@@ -221,7 +228,7 @@ def _best_heuristic(comparison: Comparison) -> list[Sentence]:
     assert best.density is not None
     of = f"Of {len(names)} heuristics, " if len(names) > 1 else "The one heuristic, "
     came = " came nearest: " if len(names) > 1 else ": "
-    told = [of, Name(best.oracle), came, spread(best.density), _took(best)]
+    told = [of, Name(best.oracle), came, spread(best.density), _nearly_always(best), _took(best)]
     told.append(f"{_but_failed(comparison, best)}.")
     if best.seed_spread is not None:
         told.append(
