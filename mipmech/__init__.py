@@ -48,7 +48,7 @@ from mipmech.smoothed import Smoothed
 from mipmech.threshold import Densest, best_threshold, densest_threshold
 from mipmech.truth import Recount, Side, recount
 
-__version__ = "0.5.0"
+__version__ = "0.5.1"
 
 __all__ = [
     "FAMILIES",

@@ -30,6 +30,8 @@ from mipmech import (
     oracle_named,
     reduce,
 )
+from mipmech.oracles.cell_search import FIRST_BUDGET
+from mipmech.oracles.cells import density_search
 from mipmech.oracles.milp import soft_bound
 from mipmech.oracles.sweep_gain import sweep_gain
 from tests import brute_force
@@ -44,6 +46,28 @@ PATIENCE = Budget(seconds=15.0)
 def compiled():
     """The first call compiles, which may take longer than anybody is patient here."""
     certify(make_instance("ties", 12, 2, seed=1), gap=0.5)
+
+
+def test_the_last_blocks_end_with_the_time():
+    """A block's budget shrinks as the deadline nears, at the pace seen; never without a limit."""
+    geometry = reduce(make_instance("uniform-ball", 40, 4, seed=1))
+
+    def search(seconds):
+        return density_search(geometry, 0.5 * geometry.p_norm, Budget(seconds).start(), most=0)[0]
+
+    endless, limited = search(math.inf), search(1000.0)
+    for found in (endless, limited):
+        assert found._in_time(3_000_000) == 3_000_000  # nothing seen yet
+        found.seen = 10**6
+        found._begun = found.timer.seconds - 100.0  # so 10⁴ agents a second
+    assert endless._in_time(3_000_000_000) == 3_000_000_000
+    assert limited._in_time(3_000_000) == 3_000_000
+    assert 9_000_000 < limited._in_time(30_000_000) < 10**7
+    limited._hands = 4
+    assert 2_000_000 < limited._in_time(30_000_000) < 2_500_001
+    over = search(0.0)
+    over.seen = 10**6
+    assert over._in_time(3_000_000) == FIRST_BUDGET
 
 
 FAMILIES = ("gaussian-mixture", "uniform-ball", "heavy-tails", "clustered-lines", "ties", "costs")

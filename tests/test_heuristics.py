@@ -17,6 +17,7 @@ from mipmech.oracles.ascent import smoothed_density
 from mipmech.oracles.explore import Explorer
 from mipmech.oracles.pca import least_spread
 from mipmech.oracles.ransac import Ransac, hypotheses
+from mipmech.oracles.recovery import _rows, augment
 from mipmech.oracles.slices import slice_at
 from mipmech.smoothed import Smoothed
 from tests.samples import instances
@@ -108,6 +109,55 @@ class TestEach:
             assert found.density >= 1 / len(agents)
             if agents is ones or cost == 1e-6:
                 assert found.density == 1
+
+
+class TestDrawingAgentsIn:
+    @pytest.mark.parametrize("seed", range(6))
+    def test_who_is_inside_stays(self, seed):
+        """To first order: a small step along the tangent plane keeps them, but for its bend."""
+        asked = explorer(make_instance("costs", 60, 4, seed=seed), share=0.4)
+        v = asked.directions(np.random.default_rng(seed), 1)[0]
+        b = asked.goal.threshold(asked.part.scores(v[None, :])[0])
+        step = 1e-4
+        moved = augment(asked.part, v, b, step)
+        assert np.linalg.norm(moved) == pytest.approx(1)
+        before, after = asked.part.scores(np.vstack([v, moved]))
+        inside = (before <= b) & (b <= before + asked.part.reach)
+        # Some threshold has all of them still, if the margin is widened by the sphere's bend.
+        ends = after[inside] + asked.part.reach[inside]
+        assert after[inside].max() <= ends.min() + 20 * step**2
+
+    def test_of_those_outside_more_come_in(self):
+        drawn = []
+        for seed in range(12):
+            asked = explorer(make_instance("uniform-ball", 300, 4, seed=seed), share=0.4)
+            v = asked.directions(np.random.default_rng(seed), 1)[0]
+            b = asked.goal.threshold(asked.part.scores(v[None, :])[0])
+            moved = augment(asked.part, v, b, 0.3)
+            now, then = asked.goal.estimates(np.vstack([moved, v]))
+            drawn.append(now - then)
+        assert sum(drawn) > 0
+        assert np.median(drawn) > 0
+
+    def test_the_rows_are_those_of_the_dense_program(self):
+        random = np.random.default_rng(1)
+        stay, near = random.standard_normal((5, 3)), random.standard_normal((4, 3))
+        dense = np.zeros((9, 3 + 8))
+        dense[:5, :3], dense[5:, :3] = stay, near
+        dense[5:, 3:7], dense[5:, 7:] = -np.eye(4), np.eye(4)
+        assert (_rows(stay, near).toarray() == dense).all()
+
+
+def test_rounding_models_a_part_of_many_agents():
+    geometry = reduce(make_instance("clustered-lines", 1200, 3, seed=1))
+    eta = 0.6 * geometry.p_norm
+    one, again, other = (
+        oracle_named("rounding", seed=seed, rounds=1)(geometry, eta, Budget(60.0))
+        for seed in (1, 1, 2)
+    )
+    assert one.mechanism == again.mechanism != other.mechanism
+    best = oracle_named("cells")(geometry, eta, Budget(60.0)).density
+    assert min(one.density, other.density) > 0.9 * best
 
 
 def test_a_seeded_direction_is_not_drawn_by_accident():

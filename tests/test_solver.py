@@ -21,6 +21,8 @@ from pyomo.environ import (
     minimize,
     value,
 )
+from scipy.optimize import linprog
+from scipy.sparse import csr_array
 
 from formulations import Exact, Secant, set_cone, set_cutoff, set_eta, set_margin
 from mipmech import Budget, Event, InputError, Stop, make_instance, reduce
@@ -209,6 +211,21 @@ def test_small_linear_programs():
     assert x == pytest.approx([0.5, 1.0])
     empty = Inequalities(np.array([[1.0, 1.0]]), np.array([-1.0]))
     assert linear_program(np.ones(2), empty, np.zeros(2), np.ones(2)) is None
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_small_linear_programs_with_limits_on_both_sides(seed):
+    """Sparse or not, against scipy's own interface."""
+    random = np.random.default_rng(seed)
+    rows = random.standard_normal((12, 4)) * (random.random((12, 4)) < 0.5)
+    left, right = -random.random(12), random.random(12)
+    cost = random.standard_normal(4)
+    expected = linprog(
+        -cost, A_ub=np.vstack([rows, -rows]), b_ub=np.concatenate([right, -left]), bounds=(-2, 2)
+    )
+    for given in (rows, csr_array(rows)):
+        x = linear_program(cost, Inequalities(given, right, left), np.full(4, -2.0), np.full(4, 2))
+        assert cost @ x == pytest.approx(-expected.fun)
 
 
 @pytest.mark.parametrize("suffix", [".mps", ".lp"])
