@@ -21,7 +21,7 @@ from mipmech.certificate import Certificate
 from mipmech.check import Verdict
 from mipmech.description import Description
 from mipmech.geometry import Geometry
-from mipmech.instance import Instance
+from mipmech.instance import Instance, Known
 from mipmech.oracles import Answer
 from mipmech.rivals import Rival
 from mipmech.theory.projection import ProjectionRule
@@ -86,7 +86,19 @@ def _facts(description: Description, width: int) -> Text:
         least, most = f"{known.lower:.6g}", f"{known.upper:.6g}"
         what = least if least == most else f"in [{least}, {most}]"
         facts["known"] = f"best gain {what}, {known.how}"
+        if known.densities:
+            facts["densest"] = _densest(known)
     return Text("\n".join(_entry(key, value, width) for key, value in facts.items()))
+
+
+def _densest(known: Known) -> str:
+    """What is known of the greatest densities."""
+    parts = []
+    for fraction, lower, upper in known.densities:
+        least, most = f"{lower:.4g}", f"{upper:.4g}"
+        what = least if least == most else f"[{least}, {most}]"
+        parts.append(f"{what} at η = {fraction:g}")
+    return f"greatest density {', '.join(parts)} of ‖P w_f‖"
 
 
 def _entry(key: str, value: str, width: int) -> str:
