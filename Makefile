@@ -7,7 +7,7 @@ DEMO := instances/real/satgpa-view.json
 # The comparison of docs/oracles.md: every family, all oracles for density, equal time for each call.
 STUDY := instances/small instances/medium instances/real $(shell $(BIN)/python instances/build.py --names) \
   --oracles milp,cells,random,pca,ransac,ascent,anneal,rounding --etas 1,0.9,0.6,0.3 \
-  --seconds-per-call 0.5 --full-time --reference-seconds 120
+  --seconds-per-call 0.5 --full-time --reference-seconds 60
 
 .PHONY: help demo test test-long test-lowest lint format bench instances instances-large known study clean
 
