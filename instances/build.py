@@ -3,7 +3,7 @@
 The real samples come from the raw CSV files in `real/raw`; the others from named families and by
 hand. A test compares what this script makes with what is shipped. What is known of their best gain
 and densest margins stands in `known.json`, which `certify.py` writes. The large ones are not
-stored: --large makes them, --names tells by which names they can be asked for.
+stored: --large makes them.
 """
 
 from __future__ import annotations
@@ -291,9 +291,6 @@ def build(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] == ["--names"]:
-        print(*(f"{family}-m{agents}-k{rank}-s{seed}" for family, agents, rank, seed in LARGE))
-        sys.exit()
     if sys.argv[1:] == ["--large"]:
         seeded(HERE / "large", LARGE)
     else:
