@@ -74,7 +74,7 @@ instances: $(VENV)/.run  ## make the shipped instance files again
 instances-large: $(VENV)/.run  ## make the large instances of the library from their seeds
 	$(BIN)/python instances/build.py --large
 
-known: $(VENV)/.run  ## prove again what is known of every instance's best gain
+known: $(VENV)/.run  ## prove again what is known of every instance
 	$(BIN)/python instances/certify.py --check
 
 study: instances-large  ## compare all oracles on the library, and make a report

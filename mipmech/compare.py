@@ -33,7 +33,6 @@ from mipmech.oracles import Oracle, infeasible, oracle_class, oracle_named
 from mipmech.parallel import Done, Forecast, Job, run
 from mipmech.theory.grids import quarter
 from mipmech.threshold import best_threshold
-from mipmech.tolerances import ROUNDING
 from mipmech.truth import Recount
 from mipmech.workers import cores
 
@@ -194,6 +193,8 @@ def _distinct(instances: Iterable[Instance | str | Path]) -> tuple[list[Instance
     for given in instances:
         for sample in [given] if isinstance(given, Instance) else open_instances(given):
             first = found.setdefault(sample.digest, sample)
+            if first.known is None and sample.known is not None:
+                found[sample.digest] = replace(first, known=sample.known)
             if first.name != sample.name:
                 again.append(f"{sample.name} is {first.name} under another name")
     if not found:
@@ -290,26 +291,10 @@ class _Work:
     def _comparison(self, timer: Timer, complete: bool) -> Comparison:
         subjects = [Subject.of(sample) for sample in self.samples]
         settings = {**self.settings.to_dict(), "workers": self.workers}
-        doubts = [said for sample in self.samples for said in self._doubts(sample)]
-        settings |= {"doubts": doubts} if doubts else {}
         settings |= {"left_out": self.left_out} if self.left_out else {}
         return assemble(
             subjects, settings, self.references, self.runs, made_by(), timer.seconds, complete
         )
-
-    def _doubts(self, sample: Instance) -> list[str]:
-        """What an instance's file says and our own references refute."""
-        said = []
-        for fraction in (None, *self.settings.eta_fractions):
-            found, _ = self.references.get((sample.digest, fraction), (None, None))
-            known = stated(sample, fraction)
-            if found is not None and known is not None and found.lower > known[1] * (1 + ROUNDING):
-                what = "gain" if fraction is None else f"density at η = {fraction:g} ‖P w_f‖"
-                said.append(
-                    f"{sample.path or sample.name}: known: says that the {what} is at most"
-                    f" {known[1]:g}, but a rule has {found.lower:g}; correct it or take it out"
-                )
-        return said
 
 
 @dataclass(frozen=True)
@@ -354,15 +339,24 @@ def assemble(
     for one in runs:
         known.setdefault(one.instance, []).append(one)
     problems = []
+    doubts: list[str] = []
     for subject in subjects:
         if not all((subject.digest, f) in references for f in (None, *fractions)):
             continue  # without references there is nothing to hold answers against
-        gain, best = references[subject.digest, None]
+        mine = known.get(subject.digest, ())
+        best = references[subject.digest, None][1]
+        settled = {}
+        for fraction in (None, *fractions):
+            bounds, doubt = references[subject.digest, fraction][0].settled(_best(mine, fraction))
+            settled[fraction] = bounds
+            if doubt is not None:
+                what = "gain" if fraction is None else f"density at η = {fraction:g} ‖P w_f‖"
+                doubts.append(f"{subject.name}, known: the greatest {what} is said to be {doubt}")
+        gain, densities = settled[None], tuple(settled[fraction] for fraction in fractions)
         # The best rule known may be an oracle's, where the certificate ran out of time.
-        better = max(known.get(subject.digest, ()), key=lambda run: run.gain, default=None)
-        if better is not None and better.gain > gain.lower and better.mechanism is not None:
-            best = better.mechanism
-        densities = tuple(references[subject.digest, f][0] for f in fractions)
+        better = max(mine, key=lambda run: run.gain, default=None)
+        if better is not None and better.gain > references[subject.digest, None][0].lower:
+            best = better.mechanism or best
         problems.append(Problem(**asdict(subject), gain=gain, densities=densities, best=best))
     order = {name: place for place, name in enumerate(settings["oracles"])}
     places = {problem.digest: place for place, problem in enumerate(problems)}
@@ -375,7 +369,16 @@ def assemble(
         made_by=dict(made_by),
         seconds=seconds,
         complete=complete,
+        doubts=tuple(doubts),
     )
+
+
+def _best(runs: Iterable[Run], fraction: float | None) -> float:
+    """The greatest gain, or the greatest density at η, that any of these runs found."""
+    if fraction is None:
+        return max((max(run.gain, run.gain_two) for run in runs), default=0.0)
+    calls = (call for run in runs for call in run.calls if not call.soft)
+    return max((call.value for call in calls if call.eta_fraction == fraction), default=0.0)
 
 
 def _group(sample: Instance) -> str:
@@ -421,12 +424,9 @@ def reference(
         if infeasible(geometry, eta):
             return Bounds(0.0, 0.0, "proved", 0.0), None
         found = certify_density(geometry, eta, budget)
-    bounds = Bounds(round_down(found.lower), found.upper, found.level, found.seconds)
-    best = None if found.mechanism is None else found.mechanism.to_dict()
-    known = stated(sample, fraction)
-    if known is not None and not bounds.closed and bounds.lower <= known[1] < bounds.upper:
-        bounds = Bounds(max(bounds.lower, known[0]), known[1], "stated", found.seconds)
-    return bounds, best
+    said = stated(sample, fraction)
+    bounds = Bounds(round_down(found.lower), found.upper, found.level, found.seconds, said)
+    return bounds, None if found.mechanism is None else found.mechanism.to_dict()
 
 
 def stated(sample: Instance, fraction: float | None) -> tuple[float, float] | None:
@@ -442,7 +442,7 @@ def no_bounds(sample: Instance, fraction: float | None, seconds: float) -> Bound
     from mipmech.theory.projection import gain_ceiling  # noqa: PLC0415
 
     upper = gain_ceiling(sample) if fraction is None else 1.0
-    return Bounds(0.0, upper, "proved", seconds)
+    return Bounds(0.0, upper, "proved", seconds, stated(sample, fraction))
 
 
 def ask(

@@ -8,8 +8,9 @@ the greatest gain of all rules, proved where there was time to.
 **Quality** is value / upper bound of the reference: the call has *at least* this share of the
 optimum. Where a reference is closed that is the share itself, and only those questions enter the
 summaries. Where it is open nobody knows the share, so there the values are held against the best
-that any oracle found. A value above the upper bound of its reference is a violation: a bug in a
-bound or in the grader, never tolerated.
+that any oracle found. A value above a bound of ours is a violation: a bug in a bound or in the
+grader, never tolerated. What an instance's file states of its optima serves where our own bounds
+are open, unless anything that was found here refutes it: then it is a doubt about the file.
 
 The record is one file, `comparison.json`, in a folder with copies of the instances, so that a
 report can be made from the folder alone.
@@ -43,12 +44,14 @@ class Bounds:
     """What is known of an optimum: it lies in [lower, upper].
 
     level : "proved", "attested", or "stated" (the instance file says so)
+    stated : what the instance's file says, [lower, upper], if it says anything
     """
 
     lower: float
     upper: float
     level: str
     seconds: float
+    stated: tuple[float, float] | None = None
 
     @property
     def gap(self) -> float:
@@ -59,6 +62,25 @@ class Bounds:
     def closed(self) -> bool:
         """Whether the optimum is known, for the purposes of a comparison."""
         return self.gap <= CLOSED
+
+    def settled(self, best: float) -> tuple[Bounds, str | None]:
+        """These bounds, or what is stated where that is narrower and they are open.
+
+        best : the best value that anybody found
+        Also what is wrong with the statement, in words, if anything is.
+        """
+        if self.stated is None:
+            return self, None
+        lower, upper = self.stated
+        best = max(best, self.lower)
+        if best > upper * (1 + ROUNDING):
+            return self, f"at most {upper:g}, but there is a rule with {best:g}"
+        if lower * (1 - ROUNDING) > self.upper:
+            return self, f"at least {lower:g}, but no rule has more than {self.upper:g}"
+        if self.closed or upper >= self.upper:
+            return self, None
+        stated = replace(self, lower=max(self.lower, lower), upper=upper, level="stated")
+        return stated, None
 
     def share(self, value: float) -> float:
         """At least this share of the optimum is reached by the value; 1 where nothing can be.
@@ -216,6 +238,7 @@ class Comparison:
     settings : η's, seeds, limits, oracles: what was asked for
     made_by : versions and machine
     complete : false if it was cut short; what is here is valid all the same
+    doubts : what instance files state and these results refute, in words
     """
 
     problems: tuple[Problem, ...]
@@ -224,6 +247,7 @@ class Comparison:
     made_by: dict[str, Any]
     seconds: float
     complete: bool
+    doubts: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         calls = sum(len(run.calls) for run in self.runs)
@@ -390,41 +414,17 @@ class Comparison:
     @cached_property
     def violations(self) -> list[Violation]:
         """Values above a bound of ours; there must be none."""
-        return [found for found, bounds in self._above() if bounds.level != "stated"]
-
-    @cached_property
-    def doubts(self) -> list[str]:
-        """What instance files state and these results refute, in words."""
-        noted = self.settings.get("doubts", [])
-        said = [str(entry) for entry in noted] if isinstance(noted, list) else []
-        refuted: dict[tuple[str, str], Violation] = {}
-        for found, bounds in self._above():
-            if bounds.level == "stated":
-                refuted[found.instance, found.what] = found
-        for found in refuted.values():
-            name = self.by_digest[found.instance].name
-            said.append(
-                f"{name}: known: says that the {found.what} is at most {found.upper:g}, but"
-                f" {found.oracle} found {found.value:g}; correct it or take it out"
-            )
-        return said
-
-    def _above(self) -> list[tuple[Violation, Bounds]]:
-        """Values above the upper bound of their reference, and that reference."""
         found = []
         for oracle in self.oracles:
             for run, call, bounds in self._density_calls(oracle):
-                if call.value > bounds.upper:
+                if call.value > bounds.upper and bounds.level != "stated":
                     what = f"density at η = {call.eta_fraction:g} ‖P w_f‖"
-                    found.append(
-                        (Violation(run.instance, oracle, what, call.value, bounds.upper), bounds)
-                    )
+                    found.append(Violation(run.instance, oracle, what, call.value, bounds.upper))
         for run in self.runs:
             bounds = self.by_digest[run.instance].gain
-            value = max(run.gain, run.gain_two)
-            if value > bounds.upper:
-                above = Violation(run.instance, run.oracle, "gain", value, bounds.upper)
-                found.append((above, bounds))
+            for value in (run.gain, run.gain_two):
+                if value > bounds.upper and bounds.level != "stated":
+                    found.append(Violation(run.instance, run.oracle, "gain", value, bounds.upper))
         return found
 
     def to_dict(self) -> dict[str, Any]:
@@ -438,6 +438,7 @@ class Comparison:
             "problems": [asdict(problem) for problem in self.problems],
             "runs": [asdict(run) for run in self.runs],
             "violations": [asdict(violation) for violation in self.violations],
+            "doubts": list(self.doubts),
         }
 
     def save(self, folder: str | Path) -> None:
@@ -485,6 +486,7 @@ class Comparison:
         found = cls(
             tuple(problems), tuple(runs), dict(content["settings"]), dict(content["made_by"]),
             float(content["seconds"]), bool(content["complete"]),
+            tuple(content.get("doubts", ())),
         )  # fmt: skip
         assert found.violations is not None  # every run has a problem and every call a reference
         return found
@@ -492,6 +494,9 @@ class Comparison:
 
 def _bounds(entry: dict[str, Any]) -> Bounds:
     bounds = Bounds(**entry)
+    if bounds.stated is not None:
+        lower, upper = bounds.stated
+        bounds = replace(bounds, stated=(lower, upper))
     if not (math.isfinite(bounds.lower) and math.isfinite(bounds.upper)):
         raise ValueError("a bound is not finite")
     return bounds

@@ -41,7 +41,7 @@ def tell_comparison(found: Comparison, out: Path | None = None) -> None:
             + ("did all it set out to do" if found.complete else "cut short: not all was asked"),
         }
         if settings.get("left_out"):
-            entries["left out"] = "; ".join(settings["left_out"])
+            entries["left out"] = "; ".join(map(str, settings["left_out"]))
         if found.violations:
             entries["VIOLATED"] = (
                 f"{len(found.violations)} values are above a proved bound: a bug in mipmech, please"
@@ -79,7 +79,7 @@ def _references(found: Comparison) -> str:
     for name, bounds in (("gain", gains), ("density", densities)):
         closed = sum(b.closed for b in bounds)
         parts.append(f"greatest {name} known for {closed} of {len(bounds)}")
-    stated = sum(b.level == "stated" for b in (*gains, *densities))
+    stated = sum(b.level == "stated" and b.closed for b in (*gains, *densities))
     known = sum(b.closed for b in (*gains, *densities))
     how = ", proved" if known else ""
     return "; ".join(parts) + (f"; {stated} as the files state it" if stated else how)

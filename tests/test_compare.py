@@ -30,6 +30,7 @@ from mipmech import (
 from mipmech.cli import main
 from mipmech.compare import Settings, compare, open_instances
 from mipmech.comparison import CLOSED, FILE, Bounds, Comparison, Spread
+from mipmech.report.words import summary
 from tests.conftest import ROOT
 from tests.terminal import read_on
 
@@ -247,14 +248,14 @@ def test_an_open_reference_takes_what_the_file_states():
     found = compared(true)
     (problem,) = found.problems
     assert (problem.gain.level, problem.gain.upper) == ("stated", true)
-    assert "doubts" not in found.settings
+    assert found.doubts == ()
     # A file that is wrong is named; its word does not count, and nothing is blamed on a proof.
     wrong = compared(0.001)
     (problem,) = wrong.problems
     assert problem.gain.level == "proved"
     assert wrong.violations == []
-    (doubt,) = wrong.settings["doubts"]
-    assert "says that the gain is at most 0.001, but a rule has 0.0" in doubt
+    (doubt,) = wrong.doubts
+    assert "known: the greatest gain is said to be at most 0.001, but there is a rule with" in doubt
 
 
 def test_an_open_density_takes_what_the_file_states():
@@ -275,20 +276,60 @@ def test_an_open_density_takes_what_the_file_states():
     assert (known.level, known.lower, known.upper) == ("stated", 0.8, 0.8)
     assert (unknown.level, unknown.upper) == ("proved", 1.0)
     assert found.qualities("ransac") == {(sample.digest, 0.5): [run.calls[0].value / 0.8]}
-    assert (found.violations, found.doubts) == ([], [])
+    assert (found.violations, found.doubts) == ([], ())
     # A file that is wrong is named, and nothing is blamed on a proof: here a run refutes it.
     certified = certify_density(reduce(sample), 0.5 * reduce(sample).p_norm, Budget(0.0))
     between = (float(certified.lower) + run.calls[0].value) / 2
     assert float(certified.lower) < between < run.calls[0].value
     wrong = compared(between, between)
-    assert wrong.problems[0].densities[0].level == "stated"
     assert wrong.violations == []
     (doubt,) = wrong.doubts
-    assert "known: says that the density at η = 0.5 ‖P w_f‖ is at most" in doubt
-    assert "ransac found" in doubt
+    assert "known: the greatest density at η = 0.5 ‖P w_f‖ is said to be at most" in doubt
+    assert wrong.to_dict()["doubts"] == [doubt]
+    # Its word does not count then: nobody knows the optimum.
+    assert (wrong.problems[0].densities[0].level, wrong.qualities("ransac")) == ("proved", {})
+    text = " ".join(map(str, summary(wrong)))
+    assert doubt in text
+    assert "No value lies above" not in text
     # And here our own reference does.
     (doubt,) = compared(0.001, 0.001).doubts
-    assert "is at most 0.001, but a rule has" in doubt
+    assert "is said to be at most 0.001, but there is a rule with" in doubt
+
+
+def test_what_is_stated_too_high_is_named():
+    from mipmech import Known
+
+    sample = make_instance("uniform-ball", 15, 2, seed=1)
+    known = Known(0.9, 0.95, "somebody says so", ((0.5, 0.99, 1.0),))
+    found = compare([replace(sample, known=known)], ["projection"], eta_fractions=[0.5], workers=1)
+    gain, density = found.doubts
+    assert "the greatest gain is said to be at least 0.9, but no rule has more than 0.0" in gain
+    assert "is said to be at least 0.99, but no rule has more than 0.3" in density
+    assert all(bounds.level == "proved" for bounds in found.problems[0].densities)
+
+
+def test_runs_refute_what_is_stated_even_if_the_reference_failed():
+    bounds = Bounds(0.0, 1.0, "proved", 0.0, (0.2, 0.3))
+    assert bounds.settled(0.3)[0] == Bounds(0.2, 0.3, "stated", 0.0, (0.2, 0.3))
+    same, doubt = bounds.settled(0.4)
+    assert (same, doubt) == (bounds, "at most 0.3, but there is a rule with 0.4")
+    closed = Bounds(0.25, 0.25, "proved", 0.0, (0.2, 0.3))
+    assert closed.settled(0.25) == (closed, None)
+    # As narrow as a hand writes it.
+    third = Bounds(0.0, 1.0, "proved", 0.0, (1 / 3, 1 / 3))
+    assert third.settled(np.nextafter(1 / 3, 1))[1] is None
+
+
+def test_what_is_known_is_kept_whichever_of_two_is_named_first():
+    from mipmech import Known
+
+    sample = make_instance("clustered-lines", 60, 7, seed=0)
+    known = replace(sample, known=Known(0.0, 1.0, "x", ((0.5, 0.8, 0.8),)))
+    for order in ([sample, known], [known, sample]):
+        found = compare(
+            order, ["projection"], eta_fractions=[0.5], workers=1, reference_seconds=0.0
+        )
+        assert found.problems[0].densities[0].level == "stated"
 
 
 def test_the_same_instance_under_two_names_is_said():

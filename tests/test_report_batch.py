@@ -150,19 +150,32 @@ def test_comparisons_that_differ_in_one_setting_share_no_wrong_job(tmp_path):
     assert "## Comparison 2: 2 oracles" in report(place, format="md")
 
 
+def test_a_false_statement_in_a_file_is_named(tmp_path):
+    made = everything()
+    references = [record for record in made.records if record["task"] == "reference"]
+    references[0]["result"]["bounds"]["stated"] = [0.0, 1e-9]
+    place = made.write(tmp_path)
+    (found,) = read(place).comparisons
+    (doubt,) = found.doubts
+    assert "the greatest gain is said to be at most 1e-09, but there is a rule with" in doubt
+    assert doubt in report(place, format="md")
+    references[0]["result"]["bounds"]["stated"] = "nonsense"
+    assert "nonsense" not in report(made.write(tmp_path / "again"), format="md")
+
+
 def test_what_failed_in_a_comparison(tmp_path):
     made = everything()
     lost = {"status": "timeout", "reason": "too slow", "result": None, "bounds": None}
     asks = [record for record in made.records if record["task"] == "ask"]
     asks[0].update(lost)
     references = [record for record in made.records if record["task"] == "reference"]
-    references[0].update(lost)  # the gain: at most the ceiling, whatever that is
+    references[0].update(lost)  # the gain: what the file states
     references[4].update(lost)  # a density: at most 1
     place = made.write(tmp_path)
     (found,) = read(place).comparisons
     assert [run.error for run in found.runs if run.error] == ["timeout: too slow"]
-    assert found.problems[0].gain.lower == 0
-    assert found.problems[0].gain.upper > 0.1
+    gain = found.problems[0].gain
+    assert (gain.level, gain.stated) == ("stated", (gain.lower, gain.upper))
     assert found.problems[1].densities[0].upper == 1
     for file in (place / "instances").iterdir():
         file.unlink()

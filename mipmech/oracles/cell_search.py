@@ -287,7 +287,8 @@ class CellSearch:
             return budget
         # Few agents in many dimensions are slower to look at than many in few: by up to ten times.
         pace = self.seen / max(self.timer.seconds - self._begun, 1e-3)
-        return int(max(min(budget, pace * self.timer.left / self._hands), FIRST_BUDGET))
+        hands = min(self._hands, LOT * self._lots)
+        return int(max(min(budget, pace * self.timer.left / hands), FIRST_BUDGET))
 
     def _taken(self, team: Crew, block: Block, found: Searched) -> Searched:
         """What a block has become: closed leaves, and new blocks."""

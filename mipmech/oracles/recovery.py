@@ -24,7 +24,7 @@ Numbers = NDArray[np.int64]
 
 # Steps are taken until they are shorter than this share of the first.
 LEAST_STEP = 1e-6
-# More agents than this are not drawn in at once: each has a row and a column of its own.
+# More agents than this are not drawn in at once: each has a row and two columns of its own.
 MOST_NEAR = 300
 
 

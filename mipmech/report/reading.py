@@ -53,8 +53,14 @@ def checked(found: Comparison) -> Comparison:
         if run.instance not in known:
             raise InputError("names an instance that is not among the problems", field="runs")
     check_number(found.seconds, "seconds")
-    made_by = plain(found.made_by)
-    return replace(found, problems=problems, runs=runs, settings=settings, made_by=made_by)
+    return replace(
+        found,
+        problems=problems,
+        runs=runs,
+        settings=settings,
+        made_by=plain(found.made_by),
+        doubts=tuple(cleaned(doubt, "doubts") for doubt in found.doubts),
+    )
 
 
 def _problem(problem: Problem, questions: int) -> Problem:
@@ -80,6 +86,11 @@ def check_bounds(bounds: Bounds) -> None:
         check_number(value, "problems")
     if not 0 <= bounds.lower <= bounds.upper:
         raise InputError(f"has bounds {bounds.lower} and {bounds.upper}", field="problems")
+    if bounds.stated is not None:
+        if not isinstance(bounds.stated, (list, tuple)) or len(bounds.stated) != 2:
+            raise InputError(f"has {shorten(bounds.stated)} for what is stated", field="problems")
+        for value in bounds.stated:
+            check_number(value, "problems")
     if bounds.level not in ("proved", "attested", "stated"):
         raise InputError(f"has a bound of level {shorten(bounds.level)}", field="problems")
 

@@ -17,6 +17,7 @@ from mipmech.report.writing import (
     listed,
     percent,
     points,
+    short,
     spread,
 )
 
@@ -27,6 +28,7 @@ ENOUGH = 0.8
 NEARLY = 0.99
 # More names than this in a sentence are counted, not named.
 MOST_NAMED = 6
+LONGEST_DOUBT = 400
 
 
 class Name(str):
@@ -152,9 +154,11 @@ def _violated(comparison: Comparison) -> list[Sentence]:
 def _doubted(comparison: Comparison) -> list[Sentence]:
     if not comparison.doubts:
         return []
-    told: list[str] = ["What these instance files say in known is wrong, by what was found here: "]
+    told: list[str] = [
+        "What instance files say of their optima is refuted by what was found here: "
+    ]
     for number, said in enumerate(comparison.doubts[:MOST_NAMED]):
-        told += ["; " if number else "", Name(said)]
+        told += ["; " if number else "", Name(short(said, LONGEST_DOUBT))]
     more = len(comparison.doubts) - MOST_NAMED
     told.append(f"; and {more} more." if more > 0 else ".")
     return [Sentence(tuple(told), "bad")]
@@ -206,6 +210,9 @@ def _but_failed(comparison: Comparison, summary: Summary) -> str:
 
 
 def _nearly_always(summary: Summary) -> str:
+    assert summary.density is not None
+    if summary.density.worst >= NEARLY:
+        return ""
     share = f"{100 * NEARLY:g}{THIN}%"
     return f", {share} or more in {percent(summary.reached)}{THIN}% of its calls"
 
@@ -370,7 +377,7 @@ def _references(comparison: Comparison) -> list[Sentence]:
             ". Where a reference is open nobody knows the quality, so those questions enter no"
             " figure of it; there, answers are held against the best that any oracle found."
         )
-    if not comparison.violations:
+    if not comparison.violations and not comparison.doubts:
         told.append(" No value lies above the upper bound of its reference.")
     return [Sentence(tuple(told))]
 
