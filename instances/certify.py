@@ -69,21 +69,17 @@ def certified_density(instance: Instance, fraction: float, seconds: float) -> Ce
     return certify_density(geometry, fraction * geometry.p_norm, Budget(seconds, cores()))
 
 
-def agrees(found: Certificate, known: Known) -> bool:
+def verdict_on_gain(found: Certificate, known: Known) -> str:
     """Whether a new certificate and what is known can both be true, and the new is as good."""
-    return verdict_on(found, known.lower, known.upper, "; open: " not in known.how) == "agrees"
+    return _verdict(found, known.lower, known.upper, closed="; open: " not in known.how)
 
 
-def agrees_on_density(found: Certificate, lower: float, upper: float) -> bool:
+def verdict_on_density(found: Certificate, lower: float, upper: float) -> str:
     """The same for a density."""
-    return verdict_on(found, lower, upper, lower >= upper * (1 - ROOM)) == "agrees"
+    return _verdict(found, lower, upper, closed=lower >= upper * (1 - ROOM))
 
 
-def verdict_on(found: Certificate, lower: float, upper: float, closed: bool) -> str:
-    """Whether the two can both be true, and whether the new one is as good.
-
-    closed : whether the interval is as narrow as was asked for
-    """
+def _verdict(found: Certificate, lower: float, upper: float, *, closed: bool) -> str:
     if found.upper < lower * (1 - ROOM) or float(found.lower) > upper * (1 + ROOM):
         return "DISAGREES"
     if found.gap > GAP and closed:
@@ -94,8 +90,9 @@ def verdict_on(found: Certificate, lower: float, upper: float, closed: bool) -> 
 class Proofs:
     """What was proved so far, and how it compares with what was known."""
 
-    def __init__(self, seconds: float, check: bool) -> None:
+    def __init__(self, seconds: float, density_seconds: float, check: bool) -> None:
         self.seconds = seconds
+        self.density_seconds = density_seconds
         self.check = check
         self.known: dict[str, Any] = json.loads(KNOWN.read_text()) if KNOWN.exists() else {}
         self.wrong = self.left = 0
@@ -119,9 +116,7 @@ class Proofs:
             return
         found = certified(instance, self.seconds)
         if stated is not None:
-            closed = "; open: " not in stated.how
-            verdict = verdict_on(found, stated.lower, stated.upper, closed)
-            self.tell(instance, "gain", found, verdict)
+            self.tell(instance, "gain", found, verdict_on_gain(found, stated))
             return
         self.tell(instance, "gain", found, "new")
         self.known[instance.digest] = {
@@ -143,12 +138,10 @@ class Proofs:
                 continue  # with one dimension seen, η is ±‖P w_f‖
             if fraction in stated and not self.check:
                 continue
-            found = certified_density(instance, fraction, self.seconds)
+            found = certified_density(instance, fraction, self.density_seconds)
             what = f"density at {fraction:g}"
             if fraction in stated:
-                lower, upper = stated[fraction]
-                verdict = verdict_on(found, lower, upper, lower >= upper * (1 - ROOM))
-                self.tell(instance, what, found, verdict)
+                self.tell(instance, what, found, verdict_on_density(found, *stated[fraction]))
                 continue
             self.tell(instance, what, found, "new")
             row = [fraction, round_down(found.lower), min(1.0, found.upper)]
@@ -163,9 +156,10 @@ class Proofs:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--check", action="store_true", help="certify everything again")
-    parser.add_argument("--seconds", type=float, default=240.0, help="for each certificate")
+    parser.add_argument("--seconds", type=float, default=240.0, help="for each gain")
+    parser.add_argument("--density-seconds", type=float, default=900.0, help="for each density")
     options = parser.parse_args()
-    proofs = Proofs(options.seconds, options.check)
+    proofs = Proofs(options.seconds, options.density_seconds, options.check)
     for instance in library():
         proofs.gain(instance)
         proofs.densities(instance)

@@ -28,7 +28,8 @@ from mipmech.errors import InputError
 from mipmech.families import FAMILIES, example1
 from mipmech.families import make as make_instance
 from mipmech.geometry import Geometry, reduce
-from mipmech.instance import Instance, Known, Smoothing
+from mipmech.instance import Instance, Smoothing
+from mipmech.known import Known
 from mipmech.learning_curve import LearningCurve, learn
 from mipmech.mechanism import (
     LinearResponse,

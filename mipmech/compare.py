@@ -335,15 +335,15 @@ def assemble(
     references : (digest, η as a fraction, or None for the gain) -> bounds, and the best rule known
     """
     fractions = settings["eta_fractions"]
-    known: dict[str, list[Run]] = {}
+    by_instance: dict[str, list[Run]] = {}
     for one in runs:
-        known.setdefault(one.instance, []).append(one)
+        by_instance.setdefault(one.instance, []).append(one)
     problems = []
     doubts: list[str] = []
     for subject in subjects:
         if not all((subject.digest, f) in references for f in (None, *fractions)):
             continue  # without references there is nothing to hold answers against
-        mine = known.get(subject.digest, ())
+        mine = by_instance.get(subject.digest, ())
         best = references[subject.digest, None][1]
         settled = {}
         for fraction in (None, *fractions):
@@ -360,7 +360,7 @@ def assemble(
         problems.append(Problem(**asdict(subject), gain=gain, densities=densities, best=best))
     order = {name: place for place, name in enumerate(settings["oracles"])}
     places = {problem.digest: place for place, problem in enumerate(problems)}
-    held = [run for digest in places for run in known.get(digest, ())]
+    held = [run for digest in places for run in by_instance.get(digest, ())]
     held.sort(key=lambda run: (places[run.instance], order[run.oracle], run.seed or 0))
     return Comparison(
         problems=tuple(problems),

@@ -37,6 +37,8 @@ FORMAT = "mipmech/comparison@1"
 FILE = "comparison.json"
 # Reference bounds this near to each other count as one value.
 CLOSED = 2e-3
+# Whoever reaches this share of the optimum has nearly found it.
+NEARLY = 0.99
 
 
 @dataclass(frozen=True)
@@ -211,7 +213,7 @@ class Summary:
 
     density, gain, gain_two : quality, over instances × η × seeds, and over instances × seeds
     seed_spread : greatest minus least quality over seeds for the same question; None for one seed
-    reached : share of the calls with at least 0.99 of the optimum
+    reached : share of the calls with at least `NEARLY` of the optimum
     unknown : where the optimum is not known: the density as a share of the best that any oracle
         found, over instances × η × seeds
     seconds : of a call
@@ -365,7 +367,7 @@ class Comparison:
             gain=Spread.of(flat(False)),
             gain_two=Spread.of(flat(True)),
             seed_spread=Spread.of(max(q) - min(q) for q in several),
-            reached=float(np.mean([q >= 0.99 for q in density])) if density else 0.0,
+            reached=float(np.mean([q >= NEARLY for q in density])) if density else 0.0,
             unknown=Spread.of(self._shares_of_best_found(oracle, problems)),
             seconds=Spread.of(call.seconds for run in runs for call in run.calls),
             calls=sum(len(run.calls) for run in runs),

@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mipmech import checks, files, tables, visibility
 from mipmech.errors import InputError, did_you_mean, shorten
+from mipmech.known import Known, parse_known
 from mipmech.tolerances import LARGEST
 from mipmech.visibility import View
 
@@ -43,35 +44,6 @@ class Smoothing:
     def to_dict(self) -> dict[str, float]:
         """The object in the file."""
         return {"sigma": self.sigma, "radius": self.radius}
-
-
-@dataclass(frozen=True)
-class Known:
-    """What is known about the best gain: it lies in [lower, upper], and how one knows.
-
-    densities : bounds on the greatest density of a margin as well: (η as a fraction of ‖P w_f‖,
-        lower, upper), for each η that was looked at
-    """
-
-    lower: float
-    upper: float
-    how: str
-    densities: tuple[tuple[float, float, float], ...] = ()
-
-    def density(self, eta_fraction: float) -> tuple[float, float] | None:
-        """Bounds on the greatest density at η = fraction·‖P w_f‖, if there are any.
-
-        >>> Known(0.1, 0.2, "by hand", ((0.6, 0.25, 0.5),)).density(0.6)
-        (0.25, 0.5)
-        """
-        return {at: (lower, upper) for at, lower, upper in self.densities}.get(eta_fraction)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The object in the file."""
-        gain = {"gain": [self.lower, self.upper], "how": self.how}
-        return gain | (
-            {"densities": [list(row) for row in self.densities]} if self.densities else {}
-        )
 
 
 class Frame(Protocol):
@@ -174,7 +146,7 @@ class Instance:
             features=names,
             smoothing=None if smoothing is None else _smoothing(smoothing.to_dict()),
             source=checks.text(source, "source", lines=True),
-            known=None if known is None else _known(known.to_dict()),
+            known=None if known is None else parse_known(known.to_dict()),
         )
 
     @classmethod
@@ -438,7 +410,7 @@ def _parse(content: dict[str, Any], file: Path) -> Instance:
         name=checks.text(content["name"], "name"),
         smoothing=_smoothing(content["smoothing"]) if "smoothing" in content else None,
         source=checks.text(content.get("source", ""), "source", lines=True),
-        known=_known(content["known"]) if "known" in content else None,
+        known=parse_known(content["known"]) if "known" in content else None,
     )
     object.__setattr__(instance, "path", file)
     return instance
@@ -573,40 +545,6 @@ def _smoothing(value: object) -> Smoothing:
         if number <= 0:
             raise InputError(f"is {number:g}; it must be above 0", field=f"smoothing.{key}")
     return Smoothing(sigma, radius)
-
-
-def _known(value: object) -> Known:
-    if not isinstance(value, dict) or set(value) - {"densities"} != {"gain", "how"}:
-        raise InputError(
-            f'is {checks.kind(value)}; give {{"gain": [lower, upper], "how": "text"}}, and'
-            ' "densities": [[fraction, lower, upper], ...] if there are any',
-            field="known",
-        )
-    gain = checks.numbers(value["gain"], "known.gain")
-    checks.check_size(gain, "known.gain")
-    if len(gain) != 2 or gain[0] > gain[1]:
-        raise InputError("must be [lower, upper], lower first", field="known.gain")
-    how = checks.text(value["how"], "known.how", lines=True)
-    return Known(float(gain[0]), float(gain[1]), how, _densities(value.get("densities", [])))
-
-
-def _densities(rows: object) -> tuple[tuple[float, float, float], ...]:
-    field = "known.densities"
-    if not isinstance(rows, (list, tuple)):
-        raise InputError(
-            f"is {checks.kind(rows)}; give [[fraction, lower, upper], ...]", field=field
-        )
-    found: dict[float, tuple[float, float, float]] = {}
-    for number, entry in enumerate(rows):
-        row = checks.numbers(entry, field)
-        if len(row) != 3 or not (-1 <= row[0] <= 1 and 0 <= row[1] <= row[2] <= 1):
-            said = "must be [fraction of ‖P w_f‖, lower, upper], with 0 ≤ lower ≤ upper ≤ 1"
-            raise InputError(said, field=field, row=number)
-        fraction, lower, upper = map(float, row)
-        if fraction in found:
-            raise InputError(f"has {fraction:g} twice; keep one", field=field, row=number)
-        found[fraction] = (fraction, lower, upper)
-    return tuple(found.values())
 
 
 # ------------------------------------------------------------------- writing

@@ -21,7 +21,8 @@ from mipmech.certificate import Certificate
 from mipmech.check import Verdict
 from mipmech.description import Description
 from mipmech.geometry import Geometry
-from mipmech.instance import Instance, Known
+from mipmech.instance import Instance
+from mipmech.known import Known
 from mipmech.oracles import Answer
 from mipmech.rivals import Rival
 from mipmech.theory.projection import ProjectionRule
@@ -83,21 +84,21 @@ def _facts(description: Description, width: int) -> Text:
     }
     if instance.known is not None:
         known = instance.known
-        least, most = f"{known.lower:.6g}", f"{known.upper:.6g}"
-        what = least if least == most else f"in [{least}, {most}]"
-        facts["known"] = f"best gain {what}, {known.how}"
+        facts["known"] = f"best gain {_within(known.lower, known.upper)}, {known.how}"
         if known.densities:
             facts["densest"] = _densest(known)
     return Text("\n".join(_entry(key, value, width) for key, value in facts.items()))
 
 
+def _within(lower: float, upper: float) -> str:
+    """An interval, or the one number that both ends are to six digits."""
+    least, most = f"{lower:.6g}", f"{upper:.6g}"
+    return least if least == most else f"in [{least}, {most}]"
+
+
 def _densest(known: Known) -> str:
     """What is known of the greatest densities."""
-    parts = []
-    for fraction, lower, upper in known.densities:
-        least, most = f"{lower:.4g}", f"{upper:.4g}"
-        what = least if least == most else f"[{least}, {most}]"
-        parts.append(f"{what} at η = {fraction:g}")
+    parts = [f"{_within(lower, upper)} at η = {at:g}" for at, lower, upper in known.densities]
     return f"greatest density {', '.join(parts)} of ‖P w_f‖"
 
 

@@ -13,7 +13,7 @@ from tests.conftest import ROOT
 # Each module may import only what stands before it.
 LAYERS = [
     "tolerances", "errors", "exact", "budget", "worker", "workers", "crew", "cluster", "checks",
-    "files", "tables", "visibility",
+    "files", "tables", "visibility", "known",
     "instance", "geometry", "mechanism", "truth", "threshold", "smoothed", "families", "theory",
     "solver", "oracles", "check", "cover", "certificate", "algorithm1", "rivals", "description",
     "learning_source", "learning_results", "learning_curve", "parallel", "comparison", "compare",

@@ -11,10 +11,10 @@ import pytest
 from instances.build import LARGE, with_known
 from instances.certify import (
     FRACTIONS,
-    agrees,
-    agrees_on_density,
     certified,
     certified_density,
+    verdict_on_density,
+    verdict_on_gain,
 )
 from mipmech import (
     FAMILIES,
@@ -75,7 +75,7 @@ PROVED_AGAIN = [
 def test_known_values_are_proved_again(name):
     """`make known` does this for all of them."""
     instance = Instance.load(FOLDER / f"{name}.json")
-    assert agrees(certified(instance, 60.0), instance.known)
+    assert verdict_on_gain(certified(instance, 60.0), instance.known) == "agrees"
 
 
 @pytest.mark.slow
@@ -88,17 +88,17 @@ def test_known_densities_are_proved_again(name):
     if bounds is None:
         assert name == "paper/example1"  # known by hand
         return
-    assert agrees_on_density(certified_density(instance, fraction, 60.0), *bounds)
+    assert verdict_on_density(certified_density(instance, fraction, 60.0), *bounds) == "agrees"
 
 
 def test_a_wrong_known_density_would_be_noticed():
     instance = Instance.load(FOLDER / "small/uniform-ball-m50-k3-s3.json")
     found = certified_density(instance, 0.6, 60.0)
     lower, upper = instance.known.density(0.6)
-    assert agrees_on_density(found, lower, upper)
-    assert not agrees_on_density(found, lower / 2, lower / 1.1)
-    assert not agrees_on_density(found, upper * 1.1, upper * 1.2)
-    assert agrees_on_density(found, lower, upper * 1.2)
+    assert verdict_on_density(found, lower, upper) == "agrees"
+    assert verdict_on_density(found, lower / 2, lower / 1.1) == "DISAGREES"
+    assert verdict_on_density(found, upper * 1.1, upper * 1.2) == "DISAGREES"
+    assert verdict_on_density(found, lower, upper * 1.2) == "agrees"
 
 
 @pytest.mark.slow
@@ -127,9 +127,9 @@ def test_a_wrong_known_value_would_be_noticed():
     instance = Instance.load(FOLDER / "small/uniform-ball-m50-k3-s3.json")
     found = certified(instance, 60.0)
     lower, upper = instance.known.lower, instance.known.upper
-    assert not agrees(found, Known(lower / 2, lower / 1.1, "too low"))
-    assert not agrees(found, Known(upper * 1.1, upper * 2, "too high"))
-    assert agrees(found, Known(lower, upper * 2, "wide"))
+    assert verdict_on_gain(found, Known(lower / 2, lower / 1.1, "too low")) == "DISAGREES"
+    assert verdict_on_gain(found, Known(upper * 1.1, upper * 2, "too high")) == "DISAGREES"
+    assert verdict_on_gain(found, Known(lower, upper * 2, "wide")) == "agrees"
 
 
 def test_the_library_is_worth_comparing_on():

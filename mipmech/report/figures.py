@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from mipmech.comparison import Call, Comparison, Problem, Run, Spread
+from mipmech.comparison import NEARLY, Call, Comparison, Problem, Run, Spread
 from mipmech.report import svg
 from mipmech.report.words import of_group
 from mipmech.report.writing import (
@@ -52,8 +52,6 @@ MOST_GROUPS = 12
 MOST_ROWS = 20
 # Calls whose bounds are drawn.
 MOST_CALLS = 6
-# "Solved", in findings.
-SOLVED = 0.99
 # The axis of the performance profile.
 NARROWEST = 1e-4
 
@@ -203,10 +201,10 @@ def _over_time(
 
 
 def _when_solved(found: dict[str, list[Spread]], moments: list[float]) -> str:
-    """Who had a median of `SOLVED` when, and where the others ended."""
+    """Who had a median of `NEARLY` when, and where the others ended."""
     solved, others = [], []
     for name, spreads in found.items():
-        times = [m for m, s in zip(moments, spreads, strict=True) if s.median >= SOLVED]
+        times = [m for m, s in zip(moments, spreads, strict=True) if s.median >= NEARLY]
         last = spreads[-1]
         if times:
             solved.append(f"{name} within {duration(float(above(times[0], 2)))}")
@@ -214,7 +212,7 @@ def _when_solved(found: dict[str, list[Spread]], moments: list[float]) -> str:
             ends = f"quartiles {percent(last.low)} to {percent(last.high)}"
             ends = ends if last.low < last.high else "both quartiles too"
             others.append(f"{name} at {percent(last.median)}{THIN}% ({ends})")
-    share = f"{100 * SOLVED:g}{THIN}%"
+    share = f"{100 * NEARLY:g}{THIN}%"
     said = f"The median reaches {share} for {listed(solved)}." if solved else ""
     begin = " The others end: " if solved else "At the end: "
     return said + (f"{begin}{listed(others)}." if others else "")

@@ -13,6 +13,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from mipmech.comparison import NEARLY
 from mipmech.report.words import ENOUGH, Name
 
 FOLDER = Path(__file__).parent
@@ -36,7 +37,7 @@ def rendered(template: str, **values: Any) -> str:
     # Our own files and our own drawings: the only things on the page that are not escaped.
     environment.filters["drawing"] = Markup
     environment.filters["is_name"] = lambda part: isinstance(part, Name)
-    environment.globals["enough"] = ENOUGH
+    environment.globals |= {"enough": ENOUGH, "nearly": NEARLY}
     script = (FOLDER / "page.js").read_text(encoding="utf-8")
     return environment.get_template(template).render(
         **values,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from mipmech.comparison import Bounds, Comparison, Problem, Spread, Summary
+from mipmech.comparison import NEARLY, Bounds, Comparison, Problem, Spread, Summary
 from mipmech.report.writing import (
     THIN,
     WHOLE,
@@ -24,8 +24,6 @@ from mipmech.report.writing import (
 Tone = Literal["plain", "bad", "note"]
 # A heuristic that stays below this share of the optimum has failed.
 ENOUGH = 0.8
-# An oracle that reaches this share of the optimum has nearly found it.
-NEARLY = 0.99
 # More names than this in a sentence are counted, not named.
 MOST_NAMED = 6
 LONGEST_DOUBT = 400
