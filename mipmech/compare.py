@@ -292,9 +292,20 @@ class _Work:
         subjects = [Subject.of(sample) for sample in self.samples]
         settings = {**self.settings.to_dict(), "workers": self.workers}
         settings |= {"left_out": self.left_out} if self.left_out else {}
+        references = {**self._without_work(), **self.references}
         return assemble(
-            subjects, settings, self.references, self.runs, made_by(), timer.seconds, complete
+            subjects, settings, references, self.runs, made_by(), timer.seconds, complete
         )
+
+    def _without_work(self) -> dict[tuple[str, float | None], tuple[Bounds, Any]]:
+        """For instances with runs: what is true, or stated, if their certificates did not come."""
+        asked = {run.instance for run in self.runs}
+        return {
+            (sample.digest, fraction): (no_bounds(sample, fraction, 0.0), None)
+            for sample in self.samples
+            if sample.digest in asked
+            for fraction in (None, *self.settings.eta_fractions)
+        }
 
 
 @dataclass(frozen=True)

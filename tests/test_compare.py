@@ -24,11 +24,12 @@ from mipmech import (
     certify_density,
     make_instance,
     oracle,
+    oracle_named,
     recount,
     reduce,
 )
 from mipmech.cli import main
-from mipmech.compare import Settings, compare, open_instances
+from mipmech.compare import Settings, _Work, ask, compare, open_instances
 from mipmech.comparison import CLOSED, FILE, Bounds, Comparison, Spread
 from mipmech.report.words import summary
 from tests.conftest import ROOT
@@ -231,6 +232,23 @@ def test_no_time_leaves_an_empty_record():
     )
     assert not found.complete
     assert (found.problems, found.runs, found.violations) == ((), (), [])
+
+
+def test_runs_whose_references_did_not_come_are_kept():
+    """Jobs are done in random order, so that one cut short has runs without certificates."""
+    samples = [make_instance("uniform-ball", 15, 2, seed=seed) for seed in range(3)]
+    asked = Settings(("random",), (0.9, 0.5), (0,))
+    work = _Work(samples, asked, 1, [])
+    chosen = oracle_named("random")
+    work.runs.append(ask(samples[1], "random", 0, chosen, asked.eta_fractions, 1.0))
+    found = work._comparison(Budget().start(), complete=False)
+    (problem,), (run,) = found.problems, found.runs
+    assert problem.digest == run.instance == samples[1].digest
+    assert [bounds.upper for bounds in problem.densities] == [1.0, 1.0]
+    assert not problem.gain.closed
+    assert found.qualities("random") == {}
+    assert found.summary("random").unknown.median == 1
+    assert found.violations == []
 
 
 def test_an_open_reference_takes_what_the_file_states():
@@ -469,4 +487,7 @@ def test_ctrl_c_keeps_what_is_finished(tmp_path):
     assert "cut short" in out
     kept = Comparison.load(tmp_path)
     assert not kept.complete
-    assert [problem.name for problem in kept.problems] == ["ties-m12-k2-s1"]
+    # The easy one has all its certificates; the other is there if its run was finished.
+    first, *others = kept.problems
+    assert first.name == "ties-m12-k2-s1"
+    assert {problem.digest for problem in others} <= {run.instance for run in kept.runs}
