@@ -18,9 +18,9 @@ from formulations import density_model
 from formulations.unit_norm import Exact
 from mipmech import Budget, Geometry, InputError, make_instance, reduce
 from mipmech.budget import Stop
-from mipmech.oracles.goals import Density
-from mipmech.oracles.milp import Data, Milp
-from mipmech.oracles.slices import Slice, slice_at
+from mipmech.oracles.milp.oracle import Data, Milp
+from mipmech.oracles.shared.goals import Density
+from mipmech.oracles.shared.slices import Slice, slice_at
 from mipmech.solver import Has, Program, Solved, solve
 
 # The package behind each solver that Pyomo reaches by name.

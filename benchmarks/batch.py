@@ -12,7 +12,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from mipmech.batch import RunFolder, bench
+from mipmech.studies.batch import RunFolder, bench
 
 TRIVIAL = """
 format = "mipmech/plan@1"

@@ -32,8 +32,8 @@ from mipmech import (
     solve,
     theory,
 )
-from mipmech import certificate as certificates
-from mipmech.certificate import Certificate
+from mipmech.design import certificate as certificates
+from mipmech.design.certificate import Certificate
 from mipmech.solver import _new_interface
 
 # family, m, k, gap, and the seconds of the trial engine that the design quotes (two cores)

@@ -28,8 +28,8 @@ from time import perf_counter, process_time
 from asking import ratio, say, table
 
 from mipmech import Budget, Instance, certify, make_instance
-from mipmech.certificate import Certificate
-from mipmech.workers import Ended, Executor, Processes, Task
+from mipmech.design.certificate import Certificate
+from mipmech.workers.processes import Ended, Executor, Processes, Task
 
 # family, agents, rank, gap
 CASES = [

@@ -39,9 +39,9 @@ from formulations import (
     support,
 )
 from mipmech import Budget
-from mipmech.oracles.cones import Cones, joined, ranges
-from mipmech.oracles.milp import FIRST_SOLUTION, Milp, _limits, box_of, hull_of, model_of
-from mipmech.oracles.search import ROUNDS, Search, _by_facet
+from mipmech.oracles.milp.oracle import FIRST_SOLUTION, Milp, _limits, box_of, hull_of, model_of
+from mipmech.oracles.milp.search import ROUNDS, Search, _by_facet
+from mipmech.oracles.shared.cones import Cones, joined, ranges
 from mipmech.solver import Has, Program
 
 # ------------------------------------------------------------------ cliques, windows

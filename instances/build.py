@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # the referee is part of the tests, not of the package
 
 from mipmech import Instance, Known, example1, make_instance  # noqa: E402
-from mipmech.exact import round_down, round_up  # noqa: E402
+from mipmech.rationals import round_down, round_up  # noqa: E402
 from tests import referee  # noqa: E402
 
 HERE = ROOT / "instances"

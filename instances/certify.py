@@ -30,9 +30,9 @@ from mipmech import (  # noqa: E402
     make_instance,
     reduce,
 )
-from mipmech.exact import round_down  # noqa: E402
-from mipmech.oracles import infeasible  # noqa: E402
-from mipmech.workers import cores  # noqa: E402
+from mipmech.oracles.base import infeasible  # noqa: E402
+from mipmech.rationals import round_down  # noqa: E402
+from mipmech.workers.processes import cores  # noqa: E402
 
 GAP = 1e-3
 # η as fractions of ‖P w_f‖.

@@ -17,21 +17,19 @@ Grading is exact: the floats of an instance are read as the rationals that they 
 """
 
 from mipmech import theory
-from mipmech.algorithm1 import Guarantee, Solution, Step, solve
 from mipmech.budget import Budget, Event, Stop
-from mipmech.certificate import Certificate, certify, certify_density
-from mipmech.check import Verdict, check
-from mipmech.compare import compare
-from mipmech.comparison import Comparison
-from mipmech.description import Description, describe
+from mipmech.checker.check import Verdict, check
+from mipmech.design.algorithm1 import Guarantee, Solution, Step, solve
+from mipmech.design.certificate import Certificate, certify, certify_density
+from mipmech.design.describe import Description, describe
 from mipmech.errors import InputError
-from mipmech.families import FAMILIES, example1
-from mipmech.families import make as make_instance
-from mipmech.geometry import Geometry, reduce
-from mipmech.instance import Instance, Smoothing
-from mipmech.known import Known
-from mipmech.learning_curve import LearningCurve, learn
-from mipmech.mechanism import (
+from mipmech.model.families import FAMILIES, example1
+from mipmech.model.families import make as make_instance
+from mipmech.model.geometry import Geometry, reduce
+from mipmech.model.grading import Recount, Side, recount
+from mipmech.model.instance import Instance, Smoothing
+from mipmech.model.known import Known
+from mipmech.model.mechanism import (
     LinearResponse,
     Mechanism,
     Outcome,
@@ -44,12 +42,13 @@ from mipmech.mechanism import (
     soft_density,
     to_reduced,
 )
-from mipmech.oracles import Answer, oracle, oracle_named
-from mipmech.smoothed import Smoothed
-from mipmech.threshold import Densest, best_threshold, densest_threshold
-from mipmech.truth import Recount, Side, recount
-
-__version__ = "0.5.1"
+from mipmech.model.population import Smoothed
+from mipmech.model.thresholds import Densest, best_threshold, densest_threshold
+from mipmech.oracles.base import Answer, oracle, oracle_named
+from mipmech.studies.comparison.compare import compare
+from mipmech.studies.comparison.results import Comparison
+from mipmech.studies.learning.curve import LearningCurve, learn
+from mipmech.version import __version__
 
 __all__ = [
     "FAMILIES",
@@ -77,6 +76,7 @@ __all__ = [
     "Step",
     "Stop",
     "Verdict",
+    "__version__",
     "best_response",
     "best_threshold",
     "certify",

@@ -14,7 +14,7 @@ from fractions import Fraction
 from types import FrameType
 
 from mipmech.errors import InputError
-from mipmech.exact import round_down, round_up
+from mipmech.rationals import round_down, round_up
 
 
 class Stop(Enum):

@@ -8,8 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from mipmech.batch import RunFolder
-from mipmech.batch.folder import RECORDS
+from mipmech.studies.batch import RunFolder
+from mipmech.studies.batch.folder import RECORDS
 
 HEAD = 'format = "mipmech/plan@1"\nname = "a test"\n'
 # Two hundred small jobs with results that hang on nothing but the instance: 10 × 4 × 5.

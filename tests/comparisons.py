@@ -14,9 +14,9 @@ import numpy as np
 
 from mipmech import Budget, Instance, certify, from_reduced, recount, reduce
 from mipmech.budget import Stop, Timer
-from mipmech.comparison import FILE, Bounds, Call, Comparison, Problem, Run
-from mipmech.oracles import Answer, answer_infeasible, grade, infeasible, oracle_named
-from mipmech.threshold import best_threshold, densest_threshold
+from mipmech.model.thresholds import best_threshold, densest_threshold
+from mipmech.oracles.base import Answer, answer_infeasible, grade, infeasible, oracle_named
+from mipmech.studies.comparison.results import FILE, Bounds, Call, Comparison, Problem, Run
 from tests.conftest import ROOT
 
 HOSTILE = (

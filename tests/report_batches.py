@@ -10,10 +10,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from mipmech import Instance
-from mipmech.batch.folder import FORMAT, MARK, PLANS, RECORDS
-from mipmech.batch.journal import line_of
-from mipmech.batch.tasks import instance_file
-from mipmech.compare import Settings, Subject
+from mipmech.studies.batch.folder import FORMAT, MARK, PLANS, RECORDS
+from mipmech.studies.batch.journal import line_of
+from mipmech.studies.batch.tasks import instance_file
+from mipmech.studies.comparison.compare import Settings, Subject
 from tests.comparisons import HOSTILE, TINY
 
 BEGIN = datetime(2026, 11, 18, 9, 0, 0, tzinfo=UTC)

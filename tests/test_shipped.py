@@ -27,7 +27,7 @@ from mipmech import (
     reduce,
     theory,
 )
-from mipmech.oracles import REGISTRY, oracle_class
+from mipmech.oracles.base import REGISTRY, oracle_class
 from tests import referee
 from tests.conftest import ROOT
 

@@ -26,10 +26,10 @@ from scipy.sparse import csr_array
 
 from formulations import Exact, Secant, set_cone, set_cutoff, set_eta, set_margin
 from mipmech import Budget, Event, InputError, Stop, make_instance, reduce
-from mipmech.oracles.cones import sphere
-from mipmech.oracles.goals import Density
-from mipmech.oracles.milp import Data, Milp, box_of, hull_of, model_of
-from mipmech.oracles.slices import slice_at
+from mipmech.oracles.milp.oracle import Data, Milp, box_of, hull_of, model_of
+from mipmech.oracles.shared.cones import sphere
+from mipmech.oracles.shared.goals import Density
+from mipmech.oracles.shared.slices import slice_at
 from mipmech.solver import Has, Inequalities, Program, linear_program, solve, write_model
 
 
@@ -75,7 +75,7 @@ def test_a_changed_parameter_is_seen(seed):
 @pytest.mark.parametrize("soft", [False, True])
 def test_a_persistent_model_is_the_model_built_anew(soft):
     """Moved from cone to cone, window to window and η to η: the same arrays as a fresh one."""
-    from mipmech.oracles.goals import SoftDensity
+    from mipmech.oracles.shared.goals import SoftDensity
 
     geometry = reduce(make_instance("costs", 12, 4, seed=3))
     program = None

@@ -13,9 +13,9 @@ from typing import Annotated, Any
 
 import typer
 
-from mipmech import __version__
 from mipmech.budget import Budget, Event, Timer
 from mipmech.errors import InputError
+from mipmech.version import __version__
 
 app = typer.Typer(
     name="mipmech",

@@ -30,10 +30,10 @@ from mipmech.cli.executors import (
     chosen_executor,
 )
 from mipmech.errors import InputError
-from mipmech.workers import cores
+from mipmech.workers.processes import cores
 
 if TYPE_CHECKING:  # batches are imported when they are first needed: help comes at once without
-    from mipmech.batch import Plan
+    from mipmech.studies.batch import Plan
 
 
 class _PlanFirst(TyperGroup):
@@ -83,8 +83,8 @@ def run(
     """Run a plan, or what is missing of it."""
 
     def work() -> int:
-        from mipmech import batch  # noqa: PLC0415
-        from mipmech.batch.bench import default_folder  # noqa: PLC0415
+        from mipmech.studies import batch  # noqa: PLC0415
+        from mipmech.studies.batch.bench import default_folder  # noqa: PLC0415
 
         timer = timer_of(seconds)
         shown = re.fullmatch(r"([1-9]\d{0,8})/([1-9]\d{0,8})", part)
@@ -113,7 +113,7 @@ def run(
         if as_json:
             print_json(found.to_dict())
         else:
-            from mipmech.tell_batch import tell_summary  # noqa: PLC0415  (rich is slow to import)
+            from mipmech.terminal.batch import tell_summary  # noqa: PLC0415  (rich is slow to import)
 
             tell_summary(found)
         return 0 if found.complete else 1
@@ -130,9 +130,9 @@ def _dry_run(
     as_json: bool,
     quiet: bool,
 ) -> int:
-    from mipmech import batch  # noqa: PLC0415
-    from mipmech.batch.runner import part_of  # noqa: PLC0415
-    from mipmech.parallel import Forecast  # noqa: PLC0415
+    from mipmech.studies import batch  # noqa: PLC0415
+    from mipmech.studies.batch.runner import part_of  # noqa: PLC0415
+    from mipmech.studies.forecast import Forecast  # noqa: PLC0415
 
     with saying("reading the instances", quiet or as_json) as say:
         watch = None if say is None else lambda done, total: say(f"{done} of {total}")
@@ -165,7 +165,7 @@ def _dry_run(
             }
         )
     else:
-        from mipmech.tell_batch import tell_jobs  # noqa: PLC0415  (rich is slow to import)
+        from mipmech.terminal.batch import tell_jobs  # noqa: PLC0415  (rich is slow to import)
 
         tell_jobs(expansion, jobs, states, len(left), path, forecast)
     return 0
@@ -177,7 +177,7 @@ def status(folder: RunPath, as_json: Json = False, seconds: Seconds = None,
     """How a run stands; also while it goes on."""
 
     def work() -> int:
-        from mipmech import batch  # noqa: PLC0415
+        from mipmech.studies import batch  # noqa: PLC0415
 
         timer_of(seconds)
         with saying(f"reading {folder}", quiet or as_json):
@@ -185,7 +185,7 @@ def status(folder: RunPath, as_json: Json = False, seconds: Seconds = None,
         if as_json:
             print_json(found.to_dict())
         else:
-            from mipmech.tell_batch import tell_status  # noqa: PLC0415  (rich is slow to import)
+            from mipmech.terminal.batch import tell_status  # noqa: PLC0415  (rich is slow to import)
 
             tell_status(found)
         return 0
@@ -209,7 +209,7 @@ def export(
     """The records of a run as one table, a line for each job."""
 
     def work() -> int:
-        from mipmech import batch  # noqa: PLC0415
+        from mipmech.studies import batch  # noqa: PLC0415
 
         timer_of(seconds)
         if output is None and as_json:
@@ -239,7 +239,7 @@ def merge(
     """Put the records of several runs into one folder; the others stay as they are."""
 
     def work() -> int:
-        from mipmech import batch  # noqa: PLC0415
+        from mipmech.studies import batch  # noqa: PLC0415
 
         timer_of(seconds)
         with saying(f"merging into {out}", quiet or as_json):

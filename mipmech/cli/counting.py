@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from mipmech.parallel import duration
+from mipmech.studies.forecast import duration
 
 if TYPE_CHECKING:
-    from mipmech.batch.runner import Progress
-    from mipmech.compare import Progress as Compared
+    from mipmech.studies.batch.runner import Progress
+    from mipmech.studies.comparison.compare import Progress as Compared
 
 # A log gets a line at every tenth of the jobs, and at least this often while anything ends.
 EVERY = 60.0

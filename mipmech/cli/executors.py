@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
-from mipmech.cluster import Cluster, local
 from mipmech.errors import InputError
-from mipmech.workers import Executor, ExecutorLost, Processes
+from mipmech.workers.dask import Cluster, local
+from mipmech.workers.processes import Executor, ExecutorLost, Processes
 
 Workers = Annotated[int | None, typer.Option("--workers", help="Processes of one thread each.")]
 Scheduler = Annotated[

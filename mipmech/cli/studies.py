@@ -22,13 +22,13 @@ from mipmech.cli.app import (
     timer_of,
 )
 from mipmech.cli.counting import counting
-from mipmech.compare import ETA_FRACTIONS, SECONDS_PER_CALL, SEEDS
-from mipmech.compare import compare as compare_oracles
 from mipmech.errors import InputError, shorten
-from mipmech.learning_curve import learn as learn_from
-from mipmech.learning_curve import make_folder, open_source
-from mipmech.oracles import REGISTRY
-from mipmech.workers import cores
+from mipmech.oracles.base import REGISTRY
+from mipmech.studies.comparison.compare import ETA_FRACTIONS, SECONDS_PER_CALL, SEEDS
+from mipmech.studies.comparison.compare import compare as compare_oracles
+from mipmech.studies.learning.curve import learn as learn_from
+from mipmech.studies.learning.curve import make_folder, open_source
+from mipmech.workers.processes import cores
 
 Out = Annotated[Path | None, typer.Option("--out", help="A folder for the record of it all.")]
 
@@ -104,7 +104,7 @@ def compare(
         if as_json:
             print_json({**found.to_dict(), "out": None if out is None else str(out)})
         else:
-            from mipmech.tell_comparison import tell_comparison  # noqa: PLC0415  (rich is slow)
+            from mipmech.terminal.comparison import tell_comparison  # noqa: PLC0415  (rich is slow)
 
             tell_comparison(found, out)
         return 0 if found.complete and not (found.violations or found.doubts) else 1
@@ -163,7 +163,7 @@ def learn(
             )
         file = None if out is None else curve.save(out)
         if plot is not None:
-            from mipmech.plot_learning import save_learning_picture  # noqa: PLC0415
+            from mipmech.plots.learning import save_learning_picture  # noqa: PLC0415
 
             save_learning_picture(curve, plot)
         if as_json:
@@ -171,7 +171,7 @@ def learn(
             written = {key: None if name is None else str(name) for key, name in files.items()}
             print_json({**curve.to_dict(), **written})
         else:
-            from mipmech.tell_learning import tell_learning  # noqa: PLC0415  (rich is slow)
+            from mipmech.terminal.learning import tell_learning  # noqa: PLC0415  (rich is slow)
 
             tell_learning(curve, plot, file)
         return 0 if curve.complete else 1

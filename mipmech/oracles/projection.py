@@ -10,10 +10,10 @@ import math
 from dataclasses import dataclass
 
 from mipmech.budget import Budget, Stop
-from mipmech.geometry import Geometry
-from mipmech.mechanism import from_reduced
-from mipmech.oracles import Answer, answer_infeasible, grade, infeasible
-from mipmech.threshold import densest_threshold
+from mipmech.model.geometry import Geometry
+from mipmech.model.mechanism import from_reduced
+from mipmech.model.thresholds import densest_threshold
+from mipmech.oracles.base import Answer, answer_infeasible, grade, infeasible
 from mipmech.tolerances import SAFETY
 
 

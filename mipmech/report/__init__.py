@@ -10,9 +10,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Literal, get_args
 
-from mipmech import comparison, files
-from mipmech.batch import folder as run_folder
+from mipmech import files
 from mipmech.errors import InputError, did_you_mean, shorten
+from mipmech.studies.batch import folder as run_folder
+from mipmech.studies.comparison import results as comparison
 
 Format = Literal["html", "md", "csv"]
 

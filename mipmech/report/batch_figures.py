@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mipmech.comparison import Spread
 from mipmech.report import svg
 from mipmech.report.batch_reading import Batch, Entry
 from mipmech.report.figures import (
@@ -24,6 +23,7 @@ from mipmech.report.figures import (
     time_axis,
 )
 from mipmech.report.writing import THIN, count, duration, listed, moment, percent, short
+from mipmech.studies.comparison.results import Spread
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

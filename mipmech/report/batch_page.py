@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from mipmech.batch.tasks import instance_file
-from mipmech.comparison import Bounds, Problem
 from mipmech.report import batch_figures, figures
 from mipmech.report.batch_reading import Batch, Entry
 from mipmech.report.batch_tables import tables
@@ -17,6 +15,8 @@ from mipmech.report.page import view
 from mipmech.report.rendering import entries, rendered, tile
 from mipmech.report.tables import capped
 from mipmech.report.writing import count, duration, moment
+from mipmech.studies.batch.tasks import instance_file
+from mipmech.studies.comparison.results import Bounds, Problem
 
 # Set-ups that are shown.
 MOST_MAKERS = 20

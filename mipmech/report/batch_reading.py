@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from mipmech import files
-from mipmech.batch.comparisons import comparisons, reference_of, run_of
-from mipmech.batch.folder import LOCK, MARK, PLANS, RECORDS, Records, RunFolder
-from mipmech.batch.journal import Record
-from mipmech.comparison import Comparison
 from mipmech.errors import InputError, shorten
 from mipmech.report.reading import check_bounds, check_number, checked, checked_run, cleaned, plain
 from mipmech.report.writing import clean, harmless, short
+from mipmech.studies.batch.comparisons import comparisons, reference_of, run_of
+from mipmech.studies.batch.folder import LOCK, MARK, PLANS, RECORDS, Records, RunFolder
+from mipmech.studies.batch.journal import Record
+from mipmech.studies.comparison.results import Comparison
 
 # Texts of strangers that are longer are cut.
 LONGEST_NAME, LONGEST_REASON, LONGEST_PLAN = 400, 2000, 20_000

@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from mipmech.comparison import Bounds, Spread
 from mipmech.report.batch_reading import Batch, Entry
 from mipmech.report.batch_words import ENDS, ceilings, contradictions, share
 from mipmech.report.tables import NOTHING, Cell, Column, Row, Table, number, quality, text
 from mipmech.report.writing import THIN, count, duration, ends, gap, short, size
+from mipmech.studies.comparison.results import Bounds, Spread
 
 # Cells of options that are longer are cut.
 LONGEST = 80

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from mipmech.comparison import Spread
 from mipmech.report.batch_reading import Batch, Entry
 from mipmech.report.words import MOST_NAMED, Name, Sentence
 from mipmech.report.writing import THIN, above, count, duration, listed, moment, spread
+from mipmech.studies.comparison.results import Spread
 
 # What became of a job, in words; in the order in which they are told.
 ENDS = {

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from mipmech.comparison import NEARLY, Call, Comparison, Problem, Run, Spread
 from mipmech.report import svg
 from mipmech.report.words import of_group
 from mipmech.report.writing import (
@@ -28,6 +27,7 @@ from mipmech.report.writing import (
     percent,
     short,
 )
+from mipmech.studies.comparison.results import NEARLY, Call, Comparison, Problem, Run, Spread
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mipmech import files
-from mipmech.comparison import Problem
 from mipmech.errors import InputError
-from mipmech.instance import Instance
-from mipmech.mechanism import Mechanism
-from mipmech.plot import draw_rule
+from mipmech.model.grading import Recount, recount
+from mipmech.model.instance import Instance
+from mipmech.model.mechanism import Mechanism
+from mipmech.plots.rule import draw_rule
 from mipmech.report import svg
 from mipmech.report.figures import Picture
 from mipmech.report.writing import clean, count, ends
-from mipmech.truth import Recount, recount
+from mipmech.studies.comparison.results import Problem
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from mipmech.comparison import Comparison
 from mipmech.report.tables import Table, capped, tables
 from mipmech.report.words import Name, Sentence, summary, title
+from mipmech.studies.comparison.results import Comparison
 
 # What would become a link, an image, emphasis, a formula, code or another cell.
 ACTIVE = "\\`*_[]|~$#!@"

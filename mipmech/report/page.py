@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mipmech.comparison import Comparison
 from mipmech.report import figures
 from mipmech.report.figures import Picture
 from mipmech.report.gallery import Gallery, gallery
@@ -14,6 +13,7 @@ from mipmech.report.rendering import LONGEST, entries, rendered, tile
 from mipmech.report.tables import Table, capped, tables
 from mipmech.report.words import Sentence, summary, title
 from mipmech.report.writing import count, duration
+from mipmech.studies.comparison.results import Comparison
 
 # Records of one oracle (they differ by seed).
 MOST_RECORDS = 12

@@ -10,9 +10,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from mipmech.comparison import FILE, Bounds, Call, Comparison, Problem, Run
 from mipmech.errors import InputError, shorten
 from mipmech.report.writing import clean
+from mipmech.studies.comparison.results import FILE, Bounds, Call, Comparison, Problem, Run
 
 # Deeper than this, settings are shown as an ellipsis.
 DEEPEST = 6

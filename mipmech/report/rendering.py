@@ -13,8 +13,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from mipmech.comparison import NEARLY
 from mipmech.report.words import ENOUGH, Name
+from mipmech.studies.comparison.results import NEARLY
 
 FOLDER = Path(__file__).parent
 # Settings and records longer than this are cut.

@@ -7,11 +7,11 @@ import io
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from mipmech.batch.export import COLUMNS, row_of
-from mipmech.comparison import Comparison
+from mipmech.model.tables import guarded
 from mipmech.report.batch_reading import Entry
 from mipmech.report.tables import CALLS, calls
-from mipmech.tables import guarded
+from mipmech.studies.batch.export import COLUMNS, row_of
+from mipmech.studies.comparison.results import Comparison
 
 
 def spreadsheet(comparison: Comparison) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
-from mipmech.plot import styled
+from mipmech.plots.rule import styled
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from mipmech.comparison import Bounds, Call, Comparison, Problem, Run, Spread
 from mipmech.report.words import by_quality, kind, of_group
 from mipmech.report.writing import count, duration, ends, gap, percent, points
+from mipmech.studies.comparison.results import Bounds, Call, Comparison, Problem, Run, Spread
 
 NOTHING = "–"
 # More rows than this make a page that no browser likes; the spreadsheet has all.

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from mipmech.comparison import NEARLY, Bounds, Comparison, Problem, Spread, Summary
 from mipmech.report.writing import (
     THIN,
     WHOLE,
@@ -20,6 +19,7 @@ from mipmech.report.writing import (
     short,
     spread,
 )
+from mipmech.studies.comparison.results import NEARLY, Bounds, Comparison, Problem, Spread, Summary
 
 Tone = Literal["plain", "bad", "note"]
 # A heuristic that stays below this share of the optimum has failed.

@@ -6,7 +6,7 @@ import math
 from datetime import datetime
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 
-from mipmech.comparison import Bounds, Spread
+from mipmech.studies.comparison.results import Bounds, Spread
 
 # A share this near to 1 is 1: bounds are rounded outward, so that 1 itself is never reached.
 WHOLE = 1e-9

@@ -15,12 +15,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mipmech.errors import InputError
-from mipmech.geometry import Geometry, reduce
-from mipmech.instance import Instance
-from mipmech.mechanism import Mechanism
+from mipmech.model.geometry import Geometry, reduce
+from mipmech.model.grading import Recount, recount
+from mipmech.model.instance import Instance
+from mipmech.model.mechanism import Mechanism
 from mipmech.theory.statement import Statement
 from mipmech.tolerances import ANGLE_ROUNDING, PARALLEL, ROUNDING, UNIT
-from mipmech.truth import Recount, recount
 
 Floats = NDArray[np.float64]
 

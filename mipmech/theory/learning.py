@@ -13,10 +13,10 @@ from typing import Any, Literal
 import numpy as np
 
 from mipmech.errors import InputError
-from mipmech.instance import Instance
-from mipmech.mechanism import Mechanism
+from mipmech.model.grading import ExactDirection, Side
+from mipmech.model.instance import Instance
+from mipmech.model.mechanism import Mechanism
 from mipmech.tolerances import ROUNDING
-from mipmech.truth import ExactDirection, Side
 
 
 def _check(epsilon: float, delta: float) -> None:

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mipmech.errors import InputError
-from mipmech.geometry import reduce
-from mipmech.instance import Instance
-from mipmech.mechanism import LinearResponse, from_reduced, reached_by
+from mipmech.model.geometry import reduce
+from mipmech.model.instance import Instance
+from mipmech.model.mechanism import LinearResponse, from_reduced, reached_by
 
 Floats = NDArray[np.float64]
 

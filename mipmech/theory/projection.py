@@ -31,13 +31,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mipmech.errors import InputError
-from mipmech.exact import exact_dot, exact_sum, round_down, round_up, sqrt_bounds
-from mipmech.geometry import Geometry, reduce, seen_square
-from mipmech.instance import Instance
-from mipmech.mechanism import Mechanism, from_reduced
-from mipmech.threshold import best_of_levels, best_threshold
+from mipmech.model.geometry import Geometry, reduce, seen_square
+from mipmech.model.grading import ExactDirection, Recount
+from mipmech.model.instance import Instance
+from mipmech.model.mechanism import Mechanism, from_reduced
+from mipmech.model.thresholds import best_of_levels, best_threshold
+from mipmech.rationals import exact_dot, exact_sum, round_down, round_up, sqrt_bounds
 from mipmech.tolerances import EPSILON, ROUNDING
-from mipmech.truth import ExactDirection, Recount
 
 Floats = NDArray[np.float64]
 

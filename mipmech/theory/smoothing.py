@@ -10,8 +10,8 @@ import math
 import numpy as np
 
 from mipmech.errors import InputError
-from mipmech.mechanism import Mechanism
-from mipmech.smoothed import Smoothed
+from mipmech.model.mechanism import Mechanism
+from mipmech.model.population import Smoothed
 from mipmech.theory.statement import Statement
 
 

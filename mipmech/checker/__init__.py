@@ -1,0 +1,1 @@
+"""The independent checker of certificates: numpy, the standard library, the instance reader."""

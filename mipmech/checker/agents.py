@@ -1,0 +1,158 @@
+"""The agents in the frame of a proof, with a bound on everything that was rounded on the way."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mipmech.checker.content import number_at, numbers, reject
+from mipmech.checker.witness import Exact, dot, fractions, root, up, whole
+
+Floats = NDArray[np.float64]
+
+# Half the distance from 1 to the next float: the relative error of one operation.
+EPSILON = 2.0**-53
+# Relative errors of a few operations (weights, reaches, roots), many times over.
+RELATIVE = 2.0**-40
+# Ties nearer than this (in reaches) are broken alike by everybody: docs/proof-format.md.
+TOUCH = 2.0**-30
+# A reach of so many units never binds for density, if all agents are within a third of it.
+LONG = 4.0
+# Agents are within this many units of the centre, reaches not beyond that many.
+LARGEST, LONGEST = 2.0**100, 2.0**210
+# What vanishes in a float, or in the square of one.
+TINY = 1e-150
+
+
+class Agents:
+    """The agents that count, in the coordinates of the proof.
+
+    The score of agent i, for a direction v on the unit sphere of R^d, is shift_i + v·y_i to within
+    slack_i, whatever was rounded.
+
+    y : (d, m) array; shift, slack, reach, weight : (m,) arrays
+    p : (d,) array with |v·p − exact| ≤ p_error for the gain; None for density
+    unit : gains come in multiples of this
+    """
+
+    def __init__(
+        self, exact: Exact, proof: dict[str, Any], eta: Fraction | None, band: Fraction
+    ) -> None:
+        instance = exact.instance
+        k, n = exact.rank, instance.width
+        frame = numbers(proof.get("frame"), (k, n), "proof.frame")
+        centre = numbers(proof.get("centre"), (n,), "proof.centre")
+        self.unit = number_at(proof, "unit", "proof.")
+        if not (self.unit > 0 and math.frexp(self.unit)[0] == 0.5 and 1e-250 < self.unit < 1e250):
+            reject("proof.unit is no power of two")
+        error = exact.frame_error(frame)
+        if error > Fraction(1, 1000):
+            reject("proof.frame is no orthonormal basis of what the planner sees")
+        self.frame_error = up(error)
+        counts = instance.weights > 0
+        # Only columns that are seen: others, in other units perhaps, must not blur anything.
+        used = (instance.view.matrix != 0).any(axis=0) | (frame != 0).any(axis=0)
+        offsets = (instance.agents[counts][:, used] - centre[used]) / self.unit
+        if not np.abs(offsets).max() <= LARGEST:
+            reject("proof.unit is far too small for these agents")
+        lengths = np.sqrt((offsets**2).sum(axis=1))
+        z = offsets @ frame[:, used].T
+        # One rounding in the subtraction, n + 1 in a sum of products, k such sums; the frame.
+        rough = self.frame_error + 2 * (n + 4) * math.sqrt(k) * EPSILON
+        slack = 1.01 * rough * lengths + TINY
+        cost = instance.cost[counts]
+        reach = 1 / cost / self.unit
+        # Squares and products of such numbers neither overflow nor vanish.
+        if not (max(lengths.max(), reach.max()) >= 1 / LARGEST and reach.max() <= LONGEST):
+            reject("proof.unit is far from the size of this sample")
+        self.p: Floats | None = None
+        self.p_error = 0.0
+        if eta is None:
+            y, shift = z, np.zeros(len(z))
+            p = [dot(fractions(row), exact.seen) for row in frame]
+            self.p = np.array([float(v) for v in p])
+            size = up(root(exact.seen_square)[1])
+            self.p_error = size * (self.frame_error + 4 * k * EPSILON)
+        else:
+            y, shift, tilt = self._slice(exact, frame, z, eta, band)
+            slack = slack + tilt
+        length = np.sqrt((y**2).sum(axis=1)) + np.abs(shift)
+        # Scores differ by less than this, and b may be the greatest score of those covered.
+        if eta is not None and float((length + slack).max()) <= LONG / 3:
+            reach = np.minimum(reach, LONG)
+        slack = slack + 64 * (k + 2) * EPSILON * length + 16 * EPSILON * reach
+        self.y = np.ascontiguousarray(y.T)
+        self.shift, self.slack, self.reach = shift, slack, reach
+        self.length = length
+        self.exact_weights = Weights(instance.weights[counts], eta is not None)
+        self.weight = self.exact_weights.floats
+        self.touch = TOUCH * min(1.0, float(reach.min()))
+        self.low, self.high = self._thresholds(proof)
+
+    @property
+    def dimension(self) -> int:
+        """d, the dimension of the space of v."""
+        return len(self.y)
+
+    def _thresholds(self, proof: dict[str, Any]) -> tuple[float, float]:
+        """All thresholds that matter, and not absurdly more."""
+        low, high = numbers(proof.get("thresholds"), (2,), "proof.thresholds")
+        if max(-low, high) > LARGEST * (1 + self.reach.max()):
+            reject("proof.thresholds are far from the size of this sample")
+        if low > -(self.length + self.slack).max() or high < (
+            self.length + self.slack + self.reach
+        ).max() * (1 + RELATIVE):
+            reject("proof.thresholds leaves out thresholds that matter")
+        return float(low), float(high)
+
+    def _slice(
+        self, exact: Exact, frame: Floats, z: Floats, eta: Fraction, band: Fraction
+    ) -> tuple[Floats, Floats, Floats]:
+        """Scores of the directions at η: u = (c, s·v) with c = η/‖p‖ if the first axis is p's."""
+        if exact.seen_square == 0:
+            if eta != 0:
+                reject("P w_f is 0, so only η = 0 has rules")
+            return z, np.zeros(len(z)), np.zeros(len(z))
+        low, high = root(exact.seen_square)
+        p = [dot(fractions(row), exact.seen) for row in frame]
+        off = root((p[0] - high) ** 2 + dot(p[1:], p[1:]))[1] / low + 2 * Fraction(self.frame_error)
+        ends = sorted((eta / low, eta / high))
+        c0 = max(Fraction(-1), ends[0] - band - off)
+        c1 = min(Fraction(1), ends[1] + band + off)
+        if c0 > 1 or c1 < -1:
+            reject("no direction has this η")
+        if off > Fraction(1, 1000):
+            reject("the first axis of proof.frame does not point along P w_f")
+        nearest = Fraction(0) if c0 <= 0 <= c1 else min(abs(c0), abs(c1))
+        s0 = root(max(Fraction(0), 1 - max(c0 * c0, c1 * c1)))[0]
+        s1 = root(1 - nearest * nearest)[1]
+        c, s = float((c0 + c1) / 2), float((s0 + s1) / 2)
+        c_off = up(max(c1 - Fraction(c), Fraction(c) - c0))
+        s_off = up(max(s1 - Fraction(s), Fraction(s) - s0))
+        across = np.sqrt((z[:, 1:] ** 2).sum(axis=1))
+        tilt = 1.01 * (c_off * np.abs(z[:, 0]) + s_off * across)
+        return s * z[:, 1:], c * z[:, 0], tilt
+
+
+class Weights:
+    """Weights for sums in floats, and the way back to shares of all.
+
+    For density they are whole numbers if those are small enough, so that sums are exact.
+    """
+
+    def __init__(self, weights: Floats, exact: bool) -> None:
+        integers, _ = whole(weights)
+        common = math.gcd(*(int(i) for i in integers))
+        total = sum(int(i) for i in integers)
+        self.whole = exact and total // common < 1 << 52
+        if self.whole:
+            self.floats = np.array([int(i) // common for i in integers], dtype=np.float64)
+            self.share = Fraction(common, total)
+        else:
+            self.floats = weights / weights.max()
+            self.floats /= math.fsum(self.floats)
+            self.share = Fraction(1)

@@ -1,0 +1,525 @@
+"""The bounds of leaves, as `docs/proof-format.md` has them: many leaves at a time, in numpy.
+
+A leaf is a box on a facet of the cube (a cell of directions) times an interval [b0, b1] of
+thresholds. Three bounds are tried, the cheapest first: every open agent for itself, the blend of
+lines, and tilted lines. `leaves` goes through the tree and says which leaves, and which agents.
+
+Wherever these sums are computed, they must come out the same to the last bit. BLAS cuts long
+products of a matrix and a vector into one piece per thread, so those are left to `einsum`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mipmech.checker.agents import EPSILON, RELATIVE, Agents
+from mipmech.checker.content import reject
+from mipmech.checker.tree import Box
+
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+Numbers = NDArray[np.int64]
+
+# The steepest slope of a tilted line, in multiples of everybody's weight, and rounds of tilting.
+STEEPEST, SWEEPS = 64.0, 2
+# A rate v·p below this part of ‖p‖ counts as that when slopes are chosen.
+SLOWEST = 1024.0
+# Products that underflow lose less than this.
+VANISHED = 1e-290
+# Leaves that are tilted together, and the numbers that may be waiting for that.
+TOGETHER, WAITING = 2048, 1 << 20
+
+
+@dataclass(frozen=True, eq=False)
+class Scene:
+    """What is the same for all leaves of a proof.
+
+    dimension : d
+    p, p_error : as in `Agents`; p is None for density
+    whole : density is counted in whole numbers
+    touch : ties nearer than this are broken alike by everybody
+    rounding : the relative error of sums over all agents
+    mean_length : Σω(‖y‖ + |shift|) over all agents
+    enough : a bound is made better only until it is at most this; in the units of the sums
+    """
+
+    dimension: int
+    p: Floats | None
+    p_error: float
+    whole: bool
+    touch: float
+    rounding: float
+    mean_length: float
+    enough: float
+
+
+def scene(agents: Agents, enough: float) -> Scene:
+    """What is common to all leaves; ``enough`` is in the user's units."""
+    weights = agents.exact_weights
+    if agents.p is None:
+        # An exact count is compared exactly.
+        ratio = Fraction(enough) / weights.share
+        limit = float(math.floor(ratio)) if weights.whole else float(ratio)
+    else:
+        limit = enough / agents.unit  # a power of two: exact
+    mean_length = float(np.einsum("a,a->", agents.weight, agents.length))
+    return Scene(
+        agents.dimension, agents.p, agents.p_error, weights.whole, agents.touch,
+        8 * (len(agents.weight) + 64) * EPSILON, mean_length, limit,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Some:
+    """Some agents, and the sums of those already known to be in: Σω(b − score) = W b − C − v·S.
+
+    numbers : (a,) array, their places among the agents of the `Bounds` that they are for
+    y : (d, a) array; shift, slack, reach, weight : (a,) arrays
+    sums : (d + 2,) array W, C, S
+    """
+
+    numbers: Numbers
+    y: Floats
+    shift: Floats
+    slack: Floats
+    reach: Floats
+    weight: Floats
+    sums: Floats
+
+    def __len__(self) -> int:
+        return len(self.weight)
+
+    def without(self, kept: Numbers, sums: Floats) -> Some:
+        """Only these agents, and the sums with those surely in."""
+        return Some(
+            self.numbers[kept], np.ascontiguousarray(self.y[:, kept]), self.shift[kept],
+            self.slack[kept], self.reach[kept], self.weight[kept], sums,
+        )  # fmt: skip
+
+    @cached_property
+    def below(self) -> Floats:
+        """What the least score exceeds that of y by."""
+        return self.shift - self.slack
+
+    @cached_property
+    def above(self) -> Floats:
+        """The same for the greatest."""
+        return self.shift + self.slack
+
+    @cached_property
+    def table(self) -> Floats:
+        """What each agent would add to the sums, (a, d + 2) array."""
+        return np.column_stack([self.weight, self.weight * self.below, (self.weight * self.y).T])
+
+
+def everybody(agents: Agents) -> Some:
+    """All agents, none of them settled."""
+    return Some(
+        np.arange(len(agents.weight)), agents.y, agents.shift, agents.slack, agents.reach,
+        agents.weight, np.zeros(agents.dimension + 2),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class _Cells:
+    """Some cells: ĉ and g, (n, d) arrays, cos α from below, and thresholds, (n, 1) arrays."""
+
+    unit: Floats
+    widths: Floats
+    cosine: Floats
+    low: Floats
+    high: Floats
+
+    def __getitem__(self, rows: Numbers) -> _Cells:
+        return _Cells(
+            self.unit[rows], self.widths[rows], self.cosine[rows], self.low[rows], self.high[rows]
+        )
+
+
+def _cells(centre: Floats, half: Floats, low: Floats, high: Floats) -> _Cells:
+    """ĉ = c/‖c‖, μ = (‖c‖² − Σ h|c|)/‖c‖, g = h/μ, cos α = 1/√(1 + Σ g²)."""
+    low, high = low[:, None], high[:, None]
+    if centre.shape[1] == 0:
+        return _Cells(centre, half, np.ones((len(centre), 1)), low, high)
+    square = (centre**2).sum(axis=1, keepdims=True)
+    length = np.sqrt(square)
+    nearest = (square - (half * np.abs(centre)).sum(axis=1, keepdims=True)) / length
+    widths = half / nearest * (1 + 16 * EPSILON)
+    cosine = (1 - 16 * EPSILON) / np.sqrt(1 + (widths**2).sum(axis=1, keepdims=True))
+    return _Cells(centre / length, widths, cosine, low, high)
+
+
+def _range(cells: _Cells, vectors: Floats) -> tuple[Floats, Floats]:
+    """The least and the greatest v·s over each cell, for one vector s per cell: (n,) arrays."""
+    t = (cells.unit * vectors).sum(axis=1)
+    e = (cells.widths * np.abs(vectors - t[:, None] * cells.unit)).sum(axis=1)
+    cosine = cells.cosine[:, 0]
+    low, high = t - e, t + e
+    return np.minimum(low, low * cosine), np.maximum(high, high * cosine)
+
+
+@dataclass(frozen=True, eq=False)
+class _Found:
+    """Scores of agents over cells, (n, a) arrays, and what follows at once.
+
+    open : neither surely in nor surely out
+    sums : (n, d + 2) array W, C, S of those surely in
+    first : (n,) array, the bound with every open agent for itself; 0 where no end is in the leaf
+    doubt : (n,) array, the rounding of sums of that size
+    """
+
+    low: Floats
+    high: Floats
+    open: Flags
+    sums: Floats
+    first: Floats
+    doubt: Floats
+
+
+class Bounds:
+    """The bounds of leaves and of nodes above them; ``highest`` is the highest of all that count.
+
+    Bounds are in the units of the sums. ``agents`` are all that may be open somewhere.
+    """
+
+    def __init__(self, scene: Scene, agents: Some) -> None:
+        self.scene = scene
+        self.agents = agents
+        self.density = scene.p is None
+        self.highest = 0.0
+        self._waiting: list[_Tilting] = []
+        self._held = 0
+
+    def note(self, bounds: Floats) -> None:
+        """These count."""
+        highest = float(bounds.max(initial=0.0))
+        if not highest < math.inf:
+            reject("a leaf's bound is no finite number")
+        self.highest = max(self.highest, highest)
+
+    # ------------------------------------------------------------ agents over cells
+
+    def inner(self, box: Box, some: Some) -> Some | None:
+        """What is left to settle below a node; None if all below it is low enough."""
+        cells = _cells(*box)
+        found = self._settle(cells, some)
+        bound = self._finish(found.first, found.doubt, self._rate(cells))
+        if bound[0] <= self.scene.enough:
+            self.note(bound)
+            return None
+        return some.without(np.flatnonzero(found.open[0]), found.sums[0])
+
+    def _settle(self, cells: _Cells, some: Some) -> _Found:
+        """Who is surely in, who is surely out, who is open; and the first bound."""
+        t = cells.unit @ some.y
+        e = np.zeros_like(t)
+        term = np.empty_like(t)
+        for j in range(len(some.y)):
+            np.multiply(t, cells.unit[:, j : j + 1], out=term)
+            np.subtract(some.y[j], term, out=term)
+            np.abs(term, out=term)
+            term *= cells.widths[:, j : j + 1]
+            e += term
+        low = t - e
+        np.multiply(low, cells.cosine, out=term)
+        np.minimum(low, term, out=low)
+        low += some.below
+        high = t
+        high += e
+        np.multiply(high, cells.cosine, out=term)
+        np.maximum(high, term, out=high)
+        high += some.above
+        np.add(low, some.reach, out=e)  # the least end
+        ended = e <= cells.high
+        sure = (high <= cells.low) & ~ended
+        np.add(high, some.reach, out=term)  # the greatest end
+        open_ = (low <= cells.high) & (term >= cells.low) & ~sure
+        ends = (open_ & ended).any(axis=1)
+        if len(sure) == 1:
+            sums = np.einsum("na,aj->nj", sure.astype(np.float64), some.table) + some.sums
+        else:
+            sums = sure.astype(np.float64) @ some.table + some.sums
+        if self.density:
+            mass = sums[:, 0] + np.einsum("na,a->n", open_.astype(np.float64), some.weight)
+            return _Found(low, high, open_, sums, np.where(ends, mass, 0.0), np.zeros(len(mass)))
+        np.subtract(cells.high, low, out=e)
+        np.minimum(e, some.reach, out=e)
+        e *= open_
+        alone = np.einsum("na,a->n", e, some.weight)
+        least, _ = _range(cells, sums[:, 2:])
+        b1 = cells.high[:, 0]
+        first = sums[:, 0] * b1 - sums[:, 1] - least + alone
+        size = sums[:, 0] * np.maximum(np.abs(b1), np.abs(cells.low[:, 0])) + alone
+        doubt = np.where(ends, self.scene.rounding * (size + self.scene.mean_length), 0.0)
+        first = np.where(ends, np.maximum(first, 0.0), 0.0)
+        return _Found(low, high, open_, sums, first, doubt)
+
+    def _rate(self, cells: _Cells) -> Floats:
+        """The greatest v·p over each cell, or 0; 1 for density."""
+        p = self.scene.p
+        if p is None:
+            return np.ones(len(cells.unit))
+        _, high = _range(cells, np.broadcast_to(p, cells.unit.shape))
+        return np.maximum(high + self.scene.p_error, 0.0)
+
+    def _finish(self, moved: Floats, doubt: Floats, rate: Floats) -> Floats:
+        """From soft density to gain, with every rounding added; an exact count as it is."""
+        if self.density and self.scene.whole:
+            return moved
+        if self.density:
+            return moved * (1 + self.scene.rounding)
+        # A cell with v·p ≤ 0 has no gain; elsewhere products may have vanished.
+        vanished = np.where(rate > 0, VANISHED, 0.0)
+        return np.asarray(rate * (moved + doubt) * (1 + RELATIVE) + vanished)
+
+    # ------------------------------------------------------------ leaves
+
+    def leaves(self, boxes: Box, some: Some) -> None:
+        """The bounds of leaves with their open agents among these; some may wait for `tilt`."""
+        cells = _cells(*boxes)
+        found = self._settle(cells, some)
+        rate = self._rate(cells)
+        bounds = self._finish(found.first, found.doubt, rate)
+        left = np.flatnonzero(~(bounds <= self.scene.enough))
+        self.note(np.delete(bounds, left) if len(left) else bounds)
+        if not len(left):
+            return
+        if self.density:
+            self.note(bounds[left])
+            return
+        lines = _Tilting(self, cells[left], rate[left], some, found, left)
+        rest = np.flatnonzero(~(lines.second <= self.scene.enough))
+        self.note(np.delete(lines.second, rest))
+        if len(rest):
+            lines.keep(rest)
+            self._waiting.append(lines)
+            self._held += len(lines.far_leaf)
+        if self._held > WAITING or sum(len(w.rate) for w in self._waiting) > TOGETHER:
+            self.tilt()
+
+    def tilt(self) -> None:
+        """The leaves that need it, together."""
+        if self._waiting:
+            given = _joined(self._waiting)
+            # Any slopes will do; the second round is for those that need it.
+            for rounds in range(1, SWEEPS + 1):
+                bounds = _tilted(self, given, rounds)
+                left = np.flatnonzero(~(bounds <= self.scene.enough))
+                if rounds == SWEEPS or not len(left):
+                    self.note(bounds)
+                    break
+                self.note(np.delete(bounds, left))
+                given.keep(left)
+        self._waiting, self._held = [], 0
+
+
+class _Tilting:
+    """Leaves that are still too high after the first bound: open agents as pairs (leaf, agent).
+
+    second : (n,) array, the bound with blended lines (or the first, if that is lower)
+    sums, constant : W, C, S of those surely in and of the lines that are not tilted; (n,) array
+    far_* : the pairs whose lines may be tilted
+    """
+
+    def __init__(
+        self,
+        bounds: Bounds,
+        cells: _Cells,
+        rate: Floats,
+        some: Some,
+        found: _Found,
+        rows: Numbers,
+    ) -> None:
+        self.cells, self.rate = cells, rate
+        n, d = cells.unit.shape
+        leaf, agent = np.nonzero(found.open[rows])
+        low, high = found.low[rows[leaf], agent], found.high[rows[leaf], agent]
+        b0, b1 = cells.low[leaf, 0], cells.high[leaf, 0]
+        weight, reach = some.weight[agent], some.reach[agent]
+        least, most = b0 - high, b1 - low
+        top, base = np.minimum(most, reach), np.minimum(least, 0.0)
+        slope = np.divide(top, top - base, out=np.zeros_like(top), where=top > 0)
+        wide = high > low
+        inside = np.divide(reach - (b1 - high), high - low, out=np.zeros_like(top), where=wide)
+        share = np.where(most > reach, np.clip(inside, 0.0, 1.0), 1.0)
+        line = weight * slope
+
+        def total(values: Floats) -> Floats:
+            return np.asarray(np.bincount(leaf, weights=values, minlength=n), dtype=np.float64)
+
+        def lines(a: Floats, start: Floats) -> Floats:
+            """W, C, S of lines a·(d − start)."""
+            parts = [a, a * (some.below[agent] + start)]
+            parts += [a * some.y[j, agent] for j in range(d)]
+            return np.column_stack([total(values) for values in parts])
+
+        sums = found.sums[rows]
+        blended = sums + lines(line * share, base)
+        moved = _moved(cells, blended) + total(weight * (1 - share) * top)
+        second = bounds._finish(np.maximum(moved, 0.0), found.doubt[rows], rate)
+        first = bounds._finish(found.first[rows], found.doubt[rows], rate)
+        self.second = np.minimum(first, second)
+        far = (most > reach + bounds.scene.touch) & (top > 0)
+        self.sums = sums + lines(np.where(far, 0.0, line), base)
+        self.constant = total(np.where(far, weight * reach, 0.0))
+        self.doubt = found.doubt[rows]
+        self.far_leaf, self.far_agent = leaf[far], some.numbers[agent[far]]
+        steep = weight[far] * reach[far] / (most[far] - reach[far])
+        self.far_least = np.maximum(-steep, -STEEPEST)
+        self.far_most = line[far]
+        self.far_start = (line * share)[far]
+
+    def keep(self, rows: Numbers) -> None:
+        """Only these leaves."""
+        new = np.full(len(self.rate), -1)
+        new[rows] = np.arange(len(rows))
+        pairs = new[self.far_leaf] >= 0
+        self.cells, self.rate, self.second = self.cells[rows], self.rate[rows], self.second[rows]
+        self.sums, self.constant = self.sums[rows], self.constant[rows]
+        self.doubt = self.doubt[rows]
+        self.far_leaf = new[self.far_leaf[pairs]]
+        self.far_agent = self.far_agent[pairs]
+        self.far_least, self.far_most = self.far_least[pairs], self.far_most[pairs]
+        self.far_start = self.far_start[pairs]
+
+
+def _moved(cells: _Cells, sums: Floats) -> Floats:
+    """The greatest W b − C − v·S over each leaf, for W ≥ 0."""
+    least, _ = _range(cells, sums[:, 2:])
+    return sums[:, 0] * cells.high[:, 0] - sums[:, 1] - least
+
+
+def _joined(parts: list[_Tilting]) -> _Tilting:
+    """Several lots of leaves as one."""
+    if len(parts) == 1:
+        return parts[0]
+    result = object.__new__(_Tilting)
+    starts = np.cumsum([0, *(len(part.rate) for part in parts)])
+    for name in ("rate", "second", "sums", "constant", "doubt", "far_agent", "far_least",
+                 "far_most", "far_start"):  # fmt: skip
+        setattr(result, name, np.concatenate([getattr(part, name) for part in parts]))
+    result.far_leaf = np.concatenate(
+        [part.far_leaf + start for part, start in zip(parts, starts[:-1], strict=True)]
+    )
+    fields = ("unit", "widths", "cosine", "low", "high")
+    result.cells = _Cells(
+        *(np.concatenate([getattr(part.cells, name) for part in parts]) for name in fields)
+    )
+    return result
+
+
+def _tilted(bounds: Bounds, given: _Tilting, rounds: int) -> Floats:
+    """The bound with tilted lines, for each leaf.
+
+    The leaves are put in order of how many lines they have, so that all with an i-th line come
+    first.
+    """
+    agents, scene = bounds.agents, bounds.scene
+    n = len(given.rate)
+    counts = np.bincount(given.far_leaf, minlength=n)
+    order = np.argsort(-counts, kind="stable")
+    given.keep(order)
+    counts = counts[order]
+    by_leaf = np.argsort(given.far_leaf, kind="stable")
+    starts = np.cumsum(counts) - counts
+    cells, p = given.cells, scene.p
+    assert p is not None
+    unit, widths = cells.unit, cells.widths
+    middle = 0.5 * (cells.low + cells.high)[:, 0]
+    room = 0.5 * (cells.high - cells.low)[:, 0] * (1 + 4 * EPSILON)
+    bound_b = np.maximum(np.abs(cells.low), np.abs(cells.high))[:, 0]
+
+    # Per line: (pairs,) arrays in the order leaf by leaf.
+    leaf, agent = given.far_leaf[by_leaf], given.far_agent[by_leaf]
+    slope = given.far_start[by_leaf].copy()
+    least, most = given.far_least[by_leaf], given.far_most[by_leaf]
+    y = agents.y[:, agent].T
+    t = (unit[leaf] * y).sum(axis=1)
+    across = y - t[:, None] * unit[leaf]
+    start = agents.shift[agent] - agents.slack[agent] + agents.reach[agent]
+    heavy = np.column_stack([room[leaf], widths[leaf] * np.abs(across)])
+    derivative = middle[leaf] - t - start - heavy.sum(axis=1)
+    table = np.column_stack([np.ones(len(leaf)), start, y])
+    total = given.sums + _by_leaf(slope[:, None] * table, leaf, n)
+    rate = (unit * p).sum(axis=1)
+
+    value = given.constant + total[:, 0] * middle - total[:, 1] - (unit * total[:, 2:]).sum(axis=1)
+    scale = np.maximum(value, 0.0) / np.maximum(rate, float(np.sqrt(p @ p)) / SLOWEST)
+    pull = scale[:, None] * p - total[:, 2:]
+    residual = np.column_stack([total[:, 0], pull - (unit * pull).sum(axis=1)[:, None] * unit])
+    for _ in range(rounds):
+        for i in range(int(counts.max(initial=0))):
+            rows = slice(0, int(np.searchsorted(-counts, -i)))  # leaves with more than i lines
+            here = starts[rows] + i
+            new = _best_slope(
+                slope[here], residual[rows], across[here], heavy[here], derivative[here],
+                scene.touch,
+            )  # fmt: skip
+            new = np.minimum(most[here], np.maximum(least[here], new))
+            change = np.where(least[here] < most[here], new - slope[here], 0.0)
+            slope[here] += change
+            residual[rows, 0] += change
+            residual[rows, 1:] -= change[:, None] * across[here]
+    # The slopes are what they are; everything else is computed from them afresh.
+    slope = np.minimum(most, np.maximum(least, slope))
+    total = given.sums + _by_leaf(slope[:, None] * table, leaf, n)
+    # Lines were drawn with the least score, hence the greatest distance, that rounding allows; for
+    # a falling line the least distance counts.
+    falling = np.maximum(-slope, 0.0) * 2 * agents.slack[agent]
+    constant = given.constant + _by_leaf(falling[:, None], leaf, n)[:, 0]
+    # Gain = (v·p)(K + W b − C − v·S), around the centre of the leaf.
+    value = constant + total[:, 0] * middle - total[:, 1] - (unit * total[:, 2:]).sum(axis=1)
+    spread = np.abs(total[:, 0]) * room
+    low, high = _range(cells, total[:, 2:])
+    centre = (unit * total[:, 2:]).sum(axis=1)
+    over, under = spread + centre - low, -spread + centre - high
+    pull = value[:, None] * p - rate[:, None] * total[:, 2:]
+    _, top = _range(cells, pull)
+    linear = np.abs(rate) * spread + top - (unit * pull).sum(axis=1)
+    low, high = _range(cells, np.broadcast_to(p, unit.shape))
+    low, high = low - rate, high - rate
+    product = np.max([low * under, low * over, high * under, high * over], axis=0)
+    bound = rate * value + linear + product
+    # Rounding: sums of terms of these sizes, times what v·p can be.
+    sizes = np.abs(slope) * (bound_b[leaf] + np.abs(t) + np.abs(start))
+    size = _by_leaf(sizes[:, None], leaf, n)[:, 0] + given.constant + np.abs(value) + np.abs(over)
+    fastest = np.abs(rate) + np.maximum(np.abs(low), np.abs(high))
+    doubt = 4 * (given.doubt + scene.rounding * size) * fastest
+    bound = bound + doubt + scene.p_error * np.maximum(value + over, 0.0)
+    bound = np.maximum(bound, 0.0) * (1 + RELATIVE) + VANISHED
+    return np.asarray(np.minimum(bound, given.second))
+
+
+def _by_leaf(values: Floats, leaf: Numbers, n: int) -> Floats:
+    """Sums of the pairs' values for each leaf; (pairs, c) to (n, c)."""
+    columns = [np.bincount(leaf, weights=column, minlength=n) for column in values.T]
+    return np.column_stack(columns)
+
+
+def _best_slope(
+    slope: Floats, residual: Floats, across: Floats, heavy: Floats, derivative: Floats, touch: float
+) -> Floats:
+    """The slope that makes a·(d − ℓ) + Σ width·|residual| least, without limits: (n,) array.
+
+    The sum is convex and piecewise linear; its breakpoints are where a residual vanishes, and its
+    derivative rises by twice the weight at each.
+    """
+    n = len(slope)
+    points = np.full(heavy.shape, np.inf)
+    points[:, 0] = slope - residual[:, 0]
+    np.divide(residual[:, 1:], across, out=points[:, 1:], where=heavy[:, 1:] > 0)
+    points[:, 1:] += slope[:, None]
+    points[heavy == 0] = np.inf
+    order = np.argsort(points, axis=1, kind="stable")
+    points = np.take_along_axis(points, order, axis=1)
+    risen = derivative[:, None] + 2 * np.cumsum(np.take_along_axis(heavy, order, axis=1), axis=1)
+    reached = risen >= -touch
+    place = reached.argmax(axis=1)
+    found = points[np.arange(n), place]
+    return np.asarray(np.where(reached.any(axis=1), found, np.inf))

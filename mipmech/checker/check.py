@@ -1,0 +1,307 @@
+"""Check a certificate, trusting nobody.
+
+This program shares no code with the engines that make certificates: it needs numpy, the standard
+library and the reader of instances. `docs/proof-format.md` says what a certificate holds and why
+the inequalities below are true, in enough detail to write another checker. In order:
+
+1. the file is complete, of a known kind, and belongs to this instance (`content`);
+2. the witness is a rule that the planner can apply, and gains exactly what is claimed: rationals
+   (`exact`);
+3. the frame, an orthonormal basis of what the planner sees, is as good as floats can be: its
+   distance from an exact one is bounded in rationals (`Exact.frame_error`);
+4. the agents in that frame, with a bound on everything that was rounded on the way (`agents`);
+5. the leaves of the tree cover every direction and every threshold that matters (`tree`);
+6. no rule in any leaf does better than the upper bound claimed (`leaves`, `bounds`).
+
+Float arithmetic is IEEE double with rounding to nearest; every sum of floats is followed by a
+stated bound of its error.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from mipmech.checker.agents import Agents
+from mipmech.checker.content import Rejected, number_at, numbers, object_at, reject, text_at
+from mipmech.checker.leaves import Each, highest_bound
+from mipmech.checker.tree import Tree
+from mipmech.checker.witness import Exact, root, witness_value
+from mipmech.model.instance import Instance
+
+FORMAT = "mipmech/certificate@1"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a check found.
+
+    accepted : whether everything that the certificate claims was verified (at its level)
+    reason : why not; None if accepted
+    verified : what was verified, in words
+    lower, upper : the interval claimed for the greatest gain (or density)
+    established : what the leaves amount to, never more than ``upper``; None if nothing was proved
+    """
+
+    accepted: bool
+    reason: str | None
+    verified: tuple[str, ...]
+    claim: str | None
+    level: str | None
+    lower: Fraction | None
+    upper: float | None
+    established: float | None
+    leaves: int
+    seconds: float
+
+    def __bool__(self) -> bool:
+        return self.accepted
+
+    def __repr__(self) -> str:
+        if not self.accepted:
+            return f"Verdict(rejected: {self.reason})"
+        return f"Verdict(accepted, {self.level}: {self.claim}; {self.leaves} leaves)"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The object printed under ``--json``."""
+        return {
+            "status": "accepted" if self.accepted else "rejected",
+            "reason": self.reason,
+            "claim": self.claim,
+            "level": self.level,
+            "lower": None if self.lower is None else float(self.lower),
+            "upper": self.upper,
+            "established": self.established,
+            "leaves": self.leaves,
+            "verified": list(self.verified),
+            "seconds": self.seconds,
+        }
+
+
+def check(
+    certificate: str | Path | dict[str, Any],
+    instance: Instance | str | Path | None = None,
+    watch: Callable[[str], None] | None = None,
+    seconds: float = math.inf,
+    each: Each = map,
+) -> Verdict:
+    """Check a certificate (a file, or its content) against its instance.
+
+    Without ``instance``, the file named in the certificate is read, relative to it. ``watch``
+    receives a line of progress now and then. After ``seconds`` it gives up. ``each`` is called like
+    the builtin map, for the parts of the tree, and may have them checked side by side or
+    elsewhere; the verdict is the same to the last bit. Raises `InputError` or
+    `OSError` if a file cannot be read; whatever is wrong with a certificate's content makes it
+    rejected.
+    """
+    began = time.monotonic()
+    said: list[str] = []
+
+    def tell(text: str) -> None:
+        if watch is not None:
+            watch(text)
+        if time.monotonic() - began > seconds:
+            reject(f"not finished within {seconds:g} s: nothing was wrong so far ({text})")
+
+    state = _State(said, tell)
+    reason = None
+    try:
+        _check(certificate, instance, state, each)
+    except Rejected as error:
+        reason = str(error)
+    except RecursionError:
+        reason = "the certificate is nested too deeply"
+    return Verdict(
+        reason is None, reason, tuple(said), state.claim, state.level, state.lower, state.upper,
+        state.established, state.leaves, time.monotonic() - began,
+    )  # fmt: skip
+
+
+@dataclass
+class _State:
+    """What is known so far."""
+
+    said: list[str]
+    watch: Callable[[str], None]
+    claim: str | None = None
+    level: str | None = None
+    lower: Fraction | None = None
+    upper: float | None = None
+    established: float | None = None
+    leaves: int = 0
+
+
+def _check(source: str | Path | dict[str, Any], given: Any, state: _State, each: Each) -> None:
+    content, folder = _open(source)
+    instance = _instance(content, given, folder)
+    state.said.append(f"the instance has the digest that is claimed ({instance.digest[:16]}…)")
+    claim = _claim(content, state)
+    exact = Exact(instance)
+    _bounds(content, exact, claim, state)
+    proof = object_at(content, "proof")
+    kind, upper = claim.kind, claim.upper
+    if state.level == "attested":
+        if kind != "gain":
+            reject("an attested bound is known for the gain only")
+        _regions(proof, exact, upper, state)
+        return
+    if text_at(proof, "kind", "proof.") != "cells@1":
+        reject(f"a proof of the kind {proof['kind']!r} does not make a bound proved")
+    if kind == "gain" and exact.seen_square == 0:
+        state.said.append("P w_f is exactly 0: no rule on what the planner sees changes quality")
+        state.established = 0.0
+        return
+    agents = Agents(exact, proof, claim.eta, claim.band)
+    state.said.append(
+        f"the frame is an orthonormal basis of what the planner sees, to within"
+        f" {agents.frame_error:.1e}"
+    )
+    tree = Tree(proof, agents.dimension)
+    state.leaves = tree.leaves
+    state.said.append(
+        f"{tree.leaves:,} leaves cover every direction and every threshold that matters"
+    )
+    state.established = established = highest_bound(agents, tree, upper, state.watch, each)
+    if not established <= upper:
+        reject(
+            f"a leaf allows {established!r}, more than the upper bound {upper!r} that is claimed"
+        )
+    state.said.append(f"no rule in any leaf has a {kind} above {established:.9g}")
+
+
+@dataclass(frozen=True)
+class _Claim:
+    """What is claimed; eta is None for the gain."""
+
+    kind: str
+    eta: Fraction | None
+    band: Fraction
+    upper: float
+
+
+def _claim(content: dict[str, Any], state: _State) -> _Claim:
+    claim = object_at(content, "claim")
+    kind = text_at(claim, "kind", "claim.")
+    if kind not in ("gain", "density"):
+        reject(f"claim.kind is {kind!r}; known are gain and density")
+    eta, band = None, Fraction(0)
+    state.claim = "greatest gain over all rules on what the planner sees"
+    if kind == "density":
+        eta = Fraction(number_at(claim, "eta", "claim."))
+        band = Fraction(number_at(claim, "band", "claim."))
+        if not 0 <= band <= Fraction(1, 1000):
+            reject("claim.band is no small share")
+        at = f"η = {float(eta):.9g} (to within {float(band):.1g} of ‖P w_f‖)"
+        state.claim = f"greatest density of a rule with {at}"
+    state.level = text_at(content, "level")
+    if state.level not in ("proved", "attested"):
+        reject(f"level is {state.level!r}; known are proved and attested")
+    state.upper = upper = number_at(content, "upper")
+    if upper < 0:
+        reject("upper is negative")
+    if kind == "density" and upper > 1:
+        reject("upper is above 1, which no density is")
+    return _Claim(kind, eta, band, upper)
+
+
+def _bounds(content: dict[str, Any], exact: Exact, claim: _Claim, state: _State) -> None:
+    """The lower bound, and the gap between the bounds."""
+    state.lower = lower = witness_value(content, exact, claim.eta, claim.band)
+    upper = Fraction(claim.upper)
+    if upper < lower:
+        reject("upper is below what the witness has")
+    gap = Fraction(number_at(content, "gap"))
+    if not 0 <= gap <= 1:
+        reject("the gap claimed is not between 0 and 1")
+    if gap * upper < upper - lower:
+        reject("the gap claimed is smaller than that of the bounds")
+    state.said.append(
+        f"the witness has a {claim.kind} of {float(lower):.9g}, recomputed in rationals"
+        if content.get("witness") is not None
+        else f"the lower bound is {claim.kind} 0, which needs no witness"
+    )
+
+
+# ------------------------------------------------------------------ 1. the file
+
+
+def seal(content: dict[str, Any]) -> str:
+    """The checksum of a certificate: sha256 of its JSON without the seal, keys in order."""
+    bare = {key: value for key, value in content.items() if key != "seal"}
+    text = json.dumps(bare, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _open(source: str | Path | dict[str, Any]) -> tuple[dict[str, Any], Path | None]:
+    folder = None
+    content: Any = source
+    if not isinstance(source, dict):
+        folder = Path(source).parent
+        try:
+            content = json.loads(Path(source).read_bytes())
+        except (ValueError, UnicodeDecodeError):
+            reject("the file is not JSON; it may have been cut short")
+    if not isinstance(content, dict):
+        reject("the file is not one JSON object")
+    if content.get("format") != FORMAT:
+        reject(f"format is {content.get('format')!r}; this program knows {FORMAT!r}")
+    try:
+        whole = content.get("seal") == seal(content)
+    except (TypeError, ValueError):
+        whole = False
+    if not whole:
+        reject("the seal does not match: the file was changed or damaged after it was written")
+    return content, folder
+
+
+def _instance(content: dict[str, Any], given: Any, folder: Path | None) -> Instance:
+    named = object_at(content, "instance")
+    if isinstance(given, Instance):
+        instance = given
+    elif given is not None:
+        instance = Instance.load(given)
+    else:
+        path = text_at(named, "path", "instance.") if named.get("path") is not None else None
+        if path is None or folder is None or not path.isprintable():
+            reject("the certificate names no instance file; give the instance")
+        instance = Instance.load(folder / path)
+    if text_at(named, "digest", "instance.") != instance.digest:
+        reject("the certificate is for another instance: the digests differ")
+    return instance
+
+
+# ------------------------------------------------------------------ attested bounds
+
+
+def _regions(proof: dict[str, Any], exact: Exact, upper: float, state: _State) -> None:
+    """An attested bound: intervals of η that cover [0, ‖P w_f‖], each with a solver's word."""
+    regions = proof.get("regions")
+    if text_at(proof, "kind", "proof.") != "solver" or not isinstance(regions, list):
+        reject("an attested bound needs the regions that a solver vouches for")
+    top = root(exact.seen_square)[1]
+    reached, most = Fraction(0), 0.0
+    for region in regions:
+        if not isinstance(region, dict):
+            reject("a region is no object")
+        low, high = numbers(region.get("eta"), (2,), "region.eta")
+        if Fraction(low) > reached:
+            reject(f"no region covers η = {float(reached):.9g}")
+        reached = max(reached, Fraction(high))
+        most = max(most, number_at(region, "at_most", "region."))
+    if reached < top:
+        reject(f"no region covers η from {float(reached):.9g} on")
+    if most > upper:
+        reject("a region allows more than the upper bound claimed")
+    state.established = most
+    state.said.append(f"{len(regions)} intervals of η cover 0 to ‖P w_f‖")
+    state.said.append(
+        f"NOT verified: that no rule in them gains more. That is the word of"
+        f" {text_at(proof, 'solver', 'proof.')}"
+    )

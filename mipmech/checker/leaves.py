@@ -1,0 +1,165 @@
+"""No rule in any leaf does better than claimed: the bounds of all leaves of the tree.
+
+To save work, agents that are surely in or surely out all over some node are settled there once for
+all the leaves below it, and a whole subtree is passed over if the first bound of its root is low
+enough.
+
+The tree is gone through in two steps. From the roots down to nodes with few leaves, here; each of
+those nodes with everything below it is a `Part`, which holds all that is needed to check it and may
+be checked anywhere. How the tree is cut into parts depends on the tree and the agents alone, and
+every part is computed in the same way wherever that is, so the result is the same to the last bit.
+Whoever checks a part is asked for a bound, never for what it covers: parts are made one by one on
+the way through the tree, and their answers must come back one for one.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+
+from mipmech.checker.agents import Agents
+from mipmech.checker.bounds import Bounds, Scene, Some, everybody, scene
+from mipmech.checker.content import Rejected, reject
+from mipmech.checker.tree import Box, Levels, Symbols, Tree, hull
+from mipmech.checker.witness import up
+
+# Numbers in one array: a few such arrays stay in the cache.
+LOT = 1 << 16
+# Leaves times open agents of one part: some tenths of a second.
+PART = 1 << 21
+# Progress is told this often, in seconds.
+OFTEN = 0.5
+
+# Calls a function for each item and hands out the results in order, as the builtin map does.
+Each = Callable[[Callable[["Part"], "Checked"], Iterable["Part"]], Iterable["Checked"]]
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A node of the tree, everything below it, and the agents that are open in it."""
+
+    scene: Scene
+    symbols: Symbols
+    box: Box
+    agents: Some
+    leaves: int
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What was found of a part: the highest bound, or why the proof is rejected."""
+
+    leaves: int
+    highest: float
+    fault: str | None = None
+
+
+def check_part(part: Part) -> Checked:
+    """The highest bound of the leaves of a part, in the units of the sums."""
+    bounds = Bounds(part.scene, part.agents)
+    try:
+        below = Levels(part.symbols, 1)
+        boxes = below.boxes(part.box)
+        pending = [(0, 0, 0, part.agents)]
+        while pending:
+            depth, place, first, some = pending.pop()
+            count = int(below.counts[depth][place])
+            if count == 1 or count * len(some) <= LOT:
+                centre, half, low, high = (values[first : first + count] for values in boxes)
+                bounds.leaves((centre, half, low, high), some)
+                continue
+            inner = bounds.inner(hull(boxes, first, count), some)
+            if inner is None:
+                continue
+            child = below.first_child(depth, place)
+            second = first + int(below.counts[depth + 1][child])
+            pending.append((depth + 1, child + 1, second, inner))
+            pending.append((depth + 1, child, first, inner))
+        bounds.tilt()
+    except Rejected as error:
+        return Checked(part.leaves, math.inf, str(error))
+    return Checked(below.leaves, bounds.highest)
+
+
+def highest_bound(
+    agents: Agents,
+    tree: Tree,
+    enough: float,
+    watch: Callable[[str], None],
+    each: Each = map,
+) -> float:
+    """The highest bound of a leaf, in the user's units, rounded up.
+
+    A bound is made better only until it is ``enough``. ``each`` may check several parts at once.
+    """
+    walk = _Walk(agents, tree, enough)
+    told = time.monotonic()
+    watch(f"0 of {tree.leaves:,} leaves")
+    answered = 0
+    for found in each(check_part, walk.parts()):
+        if answered == len(walk.handed_out):
+            reject("there are more answers than parts of the tree")
+        wanted = walk.handed_out[answered]
+        answered += 1
+        if found.fault is not None:
+            reject(found.fault)
+        if found.leaves != wanted:
+            reject(f"a part of {wanted} leaves came back as one of {found.leaves}")
+        walk.above.note(np.array([found.highest]))
+        walk.done += wanted
+        if time.monotonic() - told > OFTEN:
+            told = time.monotonic()
+            watch(f"{walk.done:,} of {tree.leaves:,} leaves")
+    if answered != len(walk.handed_out) or walk.done != tree.leaves:
+        reject("some leaves were not looked at")
+    return walk.in_user_units()
+
+
+class _Walk:
+    """From the roots down to the parts.
+
+    handed_out : the leaves of each part, in order
+    done : leaves that are known to be low enough, or whose bound counts
+    """
+
+    def __init__(self, agents: Agents, tree: Tree, enough: float) -> None:
+        self.agents = agents
+        self.tree = tree
+        self.scene = scene(agents, enough)
+        self.everybody = everybody(agents)
+        self.above = Bounds(self.scene, self.everybody)
+        self.handed_out: list[int] = []
+        self.done = 0
+
+    def parts(self) -> Iterator[Part]:
+        """The parts, left to right; what lies between them and the roots is settled here."""
+        tree = self.tree
+        roots = tree.roots(self.agents.low, self.agents.high)
+        pending = [(node, self.everybody) for node in reversed(roots)]
+        while pending:
+            node, some = pending.pop()
+            if node.leaves == 1 or node.leaves * len(some) <= PART:
+                self.handed_out.append(node.leaves)
+                numbered = replace(some, numbers=np.arange(len(some)))
+                symbols = tree.below(node.depth, node.place)
+                yield Part(self.scene, symbols, node.box, numbered, node.leaves)
+                continue
+            inner = self.above.inner(node.box, some)
+            if inner is None:
+                self.done += node.leaves
+                continue
+            first, second = tree.children(node)
+            pending += [(second, inner), (first, inner)]
+
+    def in_user_units(self) -> float:
+        """The highest bound."""
+        highest = self.above.highest
+        if self.scene.p is not None:
+            return highest * self.agents.unit  # a power of two: exact
+        share = self.agents.exact_weights.share
+        return up(min(Fraction(1), Fraction(highest) * share))

@@ -1,0 +1,181 @@
+"""The tree of a proof: complete, hence a cover of every direction and threshold that matters."""
+
+from __future__ import annotations
+
+import base64
+import lzma
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mipmech.checker.content import reject, text_at
+
+Floats = NDArray[np.float64]
+Numbers = NDArray[np.int64]
+Symbols = NDArray[np.uint8]
+
+# A deeper tree, or a larger one, is no proof but an attack.
+DEEPEST = 4000
+MOST_NODES = 1 << 27
+# Centres and half-widths are multiples of this, so that they are exact.
+NARROWEST = 2.0**-50
+
+
+# Boxes: centres and half-widths, (n, d) arrays, and thresholds, (n,) arrays.
+Box = tuple[Floats, Floats, Floats, Floats]
+
+
+class Levels:
+    """Complete trees, level by level: symbols 0 a leaf, 1 thresholds cut, 2 + j side j cut.
+
+    counts : the leaves below each node, level by level
+    """
+
+    def __init__(self, symbols: Symbols, roots: int) -> None:
+        self.levels: list[Symbols] = []
+        start, size = 0, roots
+        while size:
+            level = symbols[start : start + size]
+            if len(level) < size:
+                reject("proof.tree ends too soon: some directions have no leaf")
+            if len(self.levels) == DEEPEST:
+                reject("proof.tree is too deep")
+            self.levels.append(level)
+            start += size
+            size = 2 * int(np.count_nonzero(level))
+        if start != len(symbols):
+            reject("proof.tree goes on after its last leaf")
+        # From the deepest level up.
+        self.counts: list[Numbers] = [np.ones(len(level), np.int64) for level in self.levels]
+        for depth in range(len(self.levels) - 2, -1, -1):
+            below = self.counts[depth + 1]
+            self.counts[depth][self.levels[depth] != 0] = below[0::2] + below[1::2]
+        self.leaves = int(self.counts[0].sum())
+        self._cut_before: dict[int, Numbers] = {}
+
+    def first_child(self, depth: int, place: int) -> int:
+        """The place in the next level where the children of a node begin, if it has any."""
+        if depth not in self._cut_before:
+            cut = np.cumsum(self.levels[depth] != 0, dtype=np.int64)
+            self._cut_before[depth] = np.concatenate([[0], cut])
+        return 2 * int(self._cut_before[depth][place])
+
+    def below(self, depth: int, place: int) -> Symbols:
+        """The tree below a node, level by level."""
+        parts = []
+        first, last = place, place + 1
+        while first < last:
+            parts.append(self.levels[depth][first:last])
+            first, last = self.first_child(depth, first), self.first_child(depth, last)
+            depth += 1
+        return np.concatenate(parts)
+
+    def boxes(self, roots: Box) -> Box:
+        """The boxes of all leaves, left to right."""
+        boxes, places = roots, np.cumsum(self.counts[0]) - self.counts[0]
+        d = roots[0].shape[1]
+        out = (
+            np.empty((self.leaves, d)), np.empty((self.leaves, d)),
+            np.empty(self.leaves), np.empty(self.leaves),
+        )  # fmt: skip
+        for depth, level in enumerate(self.levels):
+            leaf = level == 0
+            for values, all_ in zip(boxes, out, strict=True):
+                all_[places[leaf]] = values[leaf]
+            cut = ~leaf
+            places = np.repeat(places[cut], 2)
+            if not len(places):
+                break
+            places[1::2] += self.counts[depth + 1][0::2]
+            boxes = halves(level[cut], tuple(values[cut] for values in boxes))
+        return out
+
+
+def halves(symbols: Symbols, boxes: tuple[Floats, ...]) -> Box:
+    """The two halves of each box, one after the other; no symbol is a leaf's."""
+    centre, half, low, high = (np.repeat(values, 2, axis=0) for values in boxes)
+    thresholds = np.flatnonzero(symbols == 1)
+    middle = 0.5 * (low[2 * thresholds] + high[2 * thresholds])
+    high[2 * thresholds] = middle
+    low[2 * thresholds + 1] = middle
+    sides = np.flatnonzero(symbols > 1)
+    j = symbols[sides].astype(np.int64) - 2
+    narrow = 0.5 * half[2 * sides, j]
+    if len(narrow) and narrow.min() < NARROWEST:
+        reject("proof.tree cuts finer than floats can tell")
+    half[2 * sides, j] = half[2 * sides + 1, j] = narrow
+    centre[2 * sides, j] -= narrow
+    centre[2 * sides + 1, j] += narrow
+    return centre, half, low, high
+
+
+def hull(boxes: Box, first: int, count: int) -> Box:
+    """The box around some leaves of one root: that of the node above them all."""
+    centre, half, low, high = (values[first : first + count] for values in boxes)
+    left, right = (centre - half).min(axis=0), (centre + half).max(axis=0)
+    return (
+        (0.5 * (left + right))[None], (0.5 * (right - left))[None],
+        low.min(keepdims=True), high.max(keepdims=True),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Node:
+    """A node of the tree: where it is, how many leaves are below it, and its box."""
+
+    depth: int
+    place: int
+    leaves: int
+    box: Box
+
+
+class Tree(Levels):
+    """The nodes of the proof.
+
+    Cutting never loses anything, and the roots (all facets of the cube, all thresholds) are
+    everything, so the leaves cover everything if the tree is complete; that is what is checked
+    when it is read.
+    """
+
+    def __init__(self, proof: dict[str, Any], dimension: int) -> None:
+        text = text_at(proof, "tree", "proof.")
+        try:
+            data = base64.b85decode(text)
+            decoder = lzma.LZMADecompressor(memlimit=1 << 28)
+            symbols = np.frombuffer(decoder.decompress(data, MOST_NODES), dtype=np.uint8)
+        except (ValueError, lzma.LZMAError, EOFError):
+            reject("proof.tree cannot be unpacked")
+        if not decoder.eof or decoder.unused_data:
+            reject("proof.tree is cut short, too long, or followed by something else")
+        if len(symbols) and int(symbols.max()) >= 2 + dimension:
+            reject("proof.tree has an unknown symbol")
+        self.dimension = dimension
+        super().__init__(symbols, max(1, 2 * dimension))
+
+    def roots(self, low: float, high: float) -> list[Node]:
+        """The facets of the cube, each with all thresholds."""
+        axes = np.eye(self.dimension)
+        found = []
+        for place, count in enumerate(self.counts[0]):
+            j, sign = place // 2, 1.0 - 2.0 * (place % 2)
+            centre, half = sign * axes[j : j + 1], 1.0 - axes[j : j + 1]
+            if not self.dimension:
+                centre = half = np.zeros((1, 0))
+            box = centre, half, np.array([low]), np.array([high])
+            found.append(Node(0, place, int(count), box))
+        return found
+
+    def children(self, node: Node) -> tuple[Node, Node]:
+        """The halves of a node that is no leaf."""
+        depth, place = node.depth, node.place
+        both = halves(self.levels[depth][place : place + 1], node.box)
+        first = self.first_child(depth, place)
+
+        def child(i: int) -> Node:
+            centre, half, low, high = (values[i : i + 1] for values in both)
+            count = int(self.counts[depth + 1][first + i])
+            return Node(depth + 1, first + i, count, (centre, half, low, high))
+
+        return child(0), child(1)

@@ -1,0 +1,179 @@
+"""What is checked in rationals: the witness, what the planner sees of w_f, and the frame."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mipmech.checker.content import number_at, numbers, object_at, reject, text_at
+from mipmech.model.instance import Instance
+
+Floats = NDArray[np.float64]
+
+# Weights on features are shown rounded; what counts are those on what the planner sees.
+ROUNDED = 1e-6
+
+
+def fractions(values: Floats) -> list[Fraction]:
+    return [Fraction(float(v)) for v in values]
+
+
+def dot(a: list[Fraction], b: list[Fraction]) -> Fraction:
+    return sum((x * y for x, y in zip(a, b, strict=True) if x and y), Fraction(0))
+
+
+def root(value: Fraction) -> tuple[Fraction, Fraction]:
+    """Rationals around √value, within 2^-200 of it (relatively)."""
+    if value == 0:
+        return Fraction(0), Fraction(0)
+    shift = 256 + max(0, value.denominator.bit_length() - value.numerator.bit_length())
+    scaled = (value.numerator << 2 * shift) // value.denominator
+    root = math.isqrt(scaled)
+    return Fraction(root, 1 << shift), Fraction(root + 1, 1 << shift)
+
+
+def up(value: Fraction) -> float:
+    """A float that is not below the rational."""
+    nearest = float(value)
+    return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
+
+
+def whole(values: Floats) -> tuple[NDArray[np.object_], int]:
+    """Integers N and s with values = N·2^-s exactly (an array of Python's integers)."""
+    mantissa, exponent = np.frexp(values)
+    integers = np.ldexp(mantissa, 53).astype(np.int64).astype(object)
+    power = exponent.astype(np.int64) - 53
+    lowest = min(int(power.min()), 0)
+    return integers << (power - lowest).astype(object), -lowest
+
+
+class Exact:
+    """The instance in rationals: what the planner sees of w_f, and what a rule amounts to."""
+
+    def __init__(self, instance: Instance) -> None:
+        self.instance = instance
+        self.quality = fractions(instance.quality)
+        view = instance.view
+        self.columns = None if view.columns is None else set(view.columns)
+        self.rows = [fractions(view.matrix[row]) for row in view.rows]
+        self.rank = len(self.rows) if self.columns is None else len(self.columns)
+        self.seen = self.project(self.quality)
+        self.seen_square = dot(self.seen, self.seen)
+
+    def project(self, vector: list[Fraction]) -> list[Fraction]:
+        """The orthogonal projection onto the row space of B."""
+        if self.columns is not None:
+            return [v if j in self.columns else Fraction(0) for j, v in enumerate(vector)]
+        # Normal equations B Bᵀ x = B vector, by elimination; the rows are independent.
+        table = [[*(dot(a, b) for b in self.rows), dot(a, vector)] for a in self.rows]
+        for pivot, chosen in enumerate(table):
+            if not chosen[pivot]:
+                reject("the rows of the view are dependent")
+            for i, row in enumerate(table):
+                if i != pivot and row[pivot]:
+                    factor = row[pivot] / chosen[pivot]
+                    table[i] = [a - factor * b for a, b in zip(row, chosen, strict=True)]
+        x = [row[-1] / row[i] for i, row in enumerate(table)]
+        return [dot(x, [row[j] for row in self.rows]) for j in range(len(vector))]
+
+    def frame_error(self, frame: Floats) -> Fraction:
+        """ε with ‖F − F*‖ ≤ ε for some exactly orthonormal basis F* of the row space of B.
+
+        With ΠF the projection of F's rows, a = ‖F − ΠF‖ and G = ΠF·ΠFᵀ, the rows of
+        F* = G^(−1/2)·ΠF are such a basis, and ‖F* − ΠF‖ = ‖I − G^(1/2)‖ ≤ ‖I − G‖.
+        """
+        rows = [fractions(row) for row in frame]
+        inside = [self.project(row) for row in rows]
+        off = sum(
+            ((a - b) ** 2 for f, g in zip(rows, inside, strict=True)
+             for a, b in zip(f, g, strict=True)), Fraction(0),
+        )  # fmt: skip
+        gram = sum(
+            ((dot(f, g) - (i == j)) ** 2 for i, f in enumerate(inside)
+             for j, g in enumerate(inside)), Fraction(0),
+        )  # fmt: skip
+        return root(off)[1] + root(gram)[1]
+
+    def rule(self, witness: dict[str, Any]) -> list[Fraction]:
+        """The witness's weights, exactly: a rule on what the planner sees."""
+        instance = self.instance
+        if self.columns is None:
+            size = len(instance.view.matrix)
+            v = fractions(numbers(witness.get("view_weights"), (size,), "witness.view_weights"))
+            matrix = [fractions(row) for row in instance.view.matrix]
+            exact = [dot(v, [row[j] for row in matrix]) for j in range(instance.width)]
+            shown = fractions(numbers(witness.get("weights"), (instance.width,), "witness.weights"))
+            off = [a - b for a, b in zip(shown, exact, strict=True)]
+            if dot(off, off) > dot(exact, exact) * Fraction(ROUNDED) ** 2:
+                reject("the witness's weights are not those of its view_weights")
+            return exact
+        w = fractions(numbers(witness.get("weights"), (instance.width,), "witness.weights"))
+        if any(value and j not in self.columns for j, value in enumerate(w)):
+            reject("the witness gives weight to a feature that the planner cannot see")
+        return w
+
+    def outcome(self, w: list[Fraction], threshold: Fraction) -> tuple[Fraction, Fraction]:
+        """Density and gain of the rule w·x ≥ threshold (Lemma 1, without roots)."""
+        instance = self.instance
+        used = [j for j, value in enumerate(w) if value]
+        # Everything over one power of two (the denominators of floats, and of Bᵀv).
+        bits = max(max((value.denominator for value in [*w, threshold]), default=1).bit_length(), 1)
+        x, shift = whole(instance.agents[:, used])
+        scale = shift + bits
+        scores = sum(
+            (x[:, place] * int(w[j] * (1 << bits)) for place, j in enumerate(used)),
+            np.zeros(instance.size, dtype=object),
+        )
+        distance = int(threshold * (1 << scale)) - scores
+        cost, cost_shift = whole(instance.cost)
+        square = dot(w, w)
+        limit = math.floor(square * (1 << 2 * (scale + cost_shift)))
+        inside = (distance >= 0) & ((cost * distance) ** 2 <= limit)
+        weight, _ = whole(instance.weights)
+        total = int(weight.sum())
+        moved = Fraction(int((weight * distance)[inside].sum()), total << scale)
+        density = Fraction(int(weight[inside].sum()), total)
+        return density, dot(w, self.quality) * moved / square
+
+
+def witness_value(
+    content: dict[str, Any], exact: Exact, eta: Fraction | None, band: Fraction
+) -> Fraction:
+    """The lower bound: what the witness has, exactly as claimed."""
+    claimed = object_at(content, "lower")
+    text = text_at(claimed, "exact", "lower.")
+    if len(text) > 1_000_000:
+        reject("lower.exact is too long to be a gain")
+    numerator, slash, denominator = text.partition("/")
+    digits = all(
+        part.isascii() and part.removeprefix("-").isdigit() and len(part) < 4000
+        for part in ([numerator, denominator] if slash else [numerator])
+    )
+    if not digits or (slash and int(denominator) <= 0):
+        reject("lower.exact is no fraction")
+    lower = Fraction(int(numerator), int(denominator) if slash else 1)
+    if Fraction(number_at(claimed, "value", "lower.")) > lower:
+        reject("lower.value is above the exact lower bound")
+    if content.get("witness") is None:
+        if lower != 0:
+            reject("there is no witness for the lower bound")
+        return lower
+    witness = object_at(content, "witness")
+    w = exact.rule(witness)
+    if not any(w):
+        reject("the witness has no direction: its weights are all 0")
+    density, gain = exact.outcome(w, Fraction(number_at(witness, "threshold", "witness.")))
+    found = gain if eta is None else density
+    if found != lower:
+        reject(f"the witness has {float(found)!r}, not the lower bound that is claimed")
+    if eta is not None:
+        low, high = root(dot(w, w))
+        ends = sorted(dot(w, exact.quality) / length for length in (low, high))
+        width = band * root(exact.seen_square)[0]
+        if ends[1] > eta + width or ends[0] < eta - width:
+            reject("the witness is not at the η claimed")
+    return lower

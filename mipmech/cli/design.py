@@ -1,0 +1,438 @@
+"""Commands about one instance: show, oracle, solve, certify, check, make."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from mipmech.budget import Budget
+from mipmech.cli.app import (
+    InstanceFile,
+    Json,
+    Plot,
+    Quiet,
+    Seconds,
+    Work,
+    app,
+    can_be_written,
+    closing_in,
+    live,
+    print_json,
+    progress,
+    saying,
+    timer_of,
+)
+from mipmech.cli.executors import (
+    LocalCluster,
+    Scheduler,
+    Workers,
+    check_choice,
+    chosen_executor,
+)
+from mipmech.design import algorithm1, certificate
+from mipmech.design.baselines import check_names, rivals
+from mipmech.design.certificate import DEFAULT_GAP, certify_density, check_on
+from mipmech.design.describe import describe
+from mipmech.errors import InputError
+from mipmech.files import reason
+from mipmech.model import families
+from mipmech.model.geometry import Geometry, reduce
+from mipmech.model.grading import Recount
+from mipmech.model.instance import Instance
+from mipmech.oracles.base import REGISTRY, Answer, Oracle, eta_of, infeasible, oracle_named
+from mipmech.theory.projection import gain_ceiling
+from mipmech.workers.processes import cores
+
+
+@app.command()
+def show(
+    instance: InstanceFile,
+    plot: Plot = None,
+    as_json: Json = False,
+    seconds: Seconds = None,
+    quiet: Quiet = False,
+) -> Work:
+    """What is in an instance, and what the paper's closed-form rules would do on it."""
+
+    def work() -> int:
+        timer = timer_of(seconds)
+        with progress(f"reading {instance}", quiet or as_json):
+            sample = Instance.load(instance)
+        with progress("grading the closed-form rules", quiet or as_json):
+            description = describe(sample, timer)
+        no_picture = None
+        if plot is not None and description.best is None:
+            no_picture = "there is no rule to draw"
+        elif plot is not None and timer.left == 0:
+            no_picture = "the time limit came first"
+        elif plot is not None and description.best is not None:
+            from mipmech.plots.rule import save_picture  # noqa: PLC0415  (matplotlib is slow to import)
+
+            with progress(f"drawing {plot}", quiet or as_json):
+                save_picture(description.best.recount, plot)
+        if as_json:
+            picture = None if no_picture or plot is None else str(plot)
+            print_json({**description.to_dict(), "plot": picture})
+        else:
+            from mipmech.terminal.design import tell  # noqa: PLC0415  (rich is slow to import)
+
+            tell(description, plot, no_picture)
+        return 0 if description.complete else 1
+
+    return work
+
+
+OracleName = Annotated[str, typer.Option("--oracle", help=f"One of: {', '.join(REGISTRY)}.")]
+NormName = Annotated[
+    Literal["cones", "secant", "box", "exact"] | None,
+    typer.Option("--norm", help="How the MILP oracles approximate ‖u‖ = 1."),
+]
+Segments = Annotated[
+    int | None, typer.Option("--segments", help="Segments of --norm secant, per coordinate.")
+]
+SolverName = Annotated[
+    str | None,
+    typer.Option("--solver", help="highs, or another that Pyomo knows: scip, gurobi, cbc, …"),
+]
+Threads = Annotated[int, typer.Option("--threads", help="Threads for the solver.")]
+
+
+def _oracle(name: str, **options: Any) -> Oracle:
+    """The oracle of this name with the options that were given."""
+    return oracle_named(name, **{k: v for k, v in options.items() if v is not None})
+
+
+@app.command()
+def oracle(
+    instance: InstanceFile,
+    eta: Annotated[float | None, typer.Option("--eta", help="η = u·P w_f, absolute.")] = None,
+    eta_fraction: Annotated[
+        float | None, typer.Option("--eta-fraction", help="η as a fraction of ‖P w_f‖.")
+    ] = None,
+    name: OracleName = "milp",
+    norm: NormName = None,
+    segments: Segments = None,
+    solver: SolverName = None,
+    gap: Annotated[
+        float | None,
+        typer.Option(
+            "--gap", help="A relative gap up to this counts as optimal [1e-6; soft 2e-5]."
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Write a certificate (--oracle cells).")
+    ] = None,
+    write_model: Annotated[
+        Path | None,
+        typer.Option("--write-model", help="Write the model (.mps, .lp) and do not solve it."),
+    ] = None,
+    plot: Plot = None,
+    threads: Threads = 1,
+    as_json: Json = False,
+    seconds: Seconds = None,
+    quiet: Quiet = False,
+) -> Work:
+    """Ask an oracle once: the densest mechanism with u·p = η, with a bound."""
+
+    def work() -> int:
+        timer = timer_of(seconds)
+        asked = _oracle(name, norm=norm, segments=segments, solver=solver)
+        if gap is not None and not gap >= 0:
+            raise InputError(f"is {gap}; give 0 or more", field="gap")
+        with progress(f"reading {instance}", quiet or as_json):
+            geometry = reduce(Instance.load(instance))
+        value = eta_of(geometry, eta, eta_fraction)
+        if write_model is not None:
+            return _write_model(asked, geometry, value, write_model, as_json)
+        if out is not None and name != "cells":
+            raise InputError(f"{name} leaves no proof; choose cells", field="oracle")
+        with live(name, quiet or as_json) as watch:
+            budget = Budget(timer.left, threads, watch=watch)
+            if out is None:
+                answer = asked(geometry, value, budget)
+            else:
+                answer = _certified_answer(asked, geometry, value, budget, out)
+        no_picture = _draw_rule(answer.recount, plot)
+        status = answer.status_at(gap)
+        if as_json:
+            picture = None if no_picture or plot is None else str(plot)
+            written = None if out is None or answer.recount is None else str(out)
+            print_json(
+                {**answer.to_dict(), "status": status, "plot": picture, "certificate": written}
+            )
+        else:
+            from mipmech.terminal.design import tell_answer  # noqa: PLC0415  (rich is slow to import)
+
+            tell_answer(answer, geometry, status, plot, no_picture, out)
+        return 1 if status == "gap" else 0
+
+    return work
+
+
+def _certified_answer(
+    asked: Oracle, geometry: Geometry, eta: float, budget: Budget, out: Path
+) -> Answer:
+    """The answer at η with a certificate; nothing to certify where no direction has this η."""
+    if infeasible(geometry, eta):
+        return asked(geometry, eta, budget)
+    certificate = certify_density(geometry, eta, budget)
+    certificate.save(out)
+    upper = Fraction(certificate.upper)
+    return Answer(
+        eta, certificate.recount, upper, certificate.level, certificate.stop, certificate.seconds,
+        repr(asked), work=certificate.work,
+    )  # fmt: skip
+
+
+def _write_model(asked: Oracle, geometry: Geometry, eta: float, path: Path, as_json: bool) -> int:
+    from mipmech.oracles.milp.oracle import Milp, model_at  # noqa: PLC0415  (slow to import)
+    from mipmech.solver import write_model  # noqa: PLC0415
+
+    if not isinstance(asked, Milp):
+        raise InputError("only the MILP oracles have a model; choose milp", field="oracle")
+    model = model_at(asked, geometry, eta)
+    write_model(model, path)
+    variables, rows = model.nvariables(), model.nconstraints()
+    if as_json:
+        print_json({"file": str(path), "variables": variables, "rows": rows})
+    else:
+        print(f"wrote {path}: {variables} variables, {rows} rows")
+    return 0
+
+
+def _draw_rule(found: Recount | None, plot: Path | None) -> str | None:
+    """Draw a rule; why not, if there is nothing to draw."""
+    if plot is None:
+        return None
+    if found is None:
+        return "there is no rule to draw"
+    from mipmech.plots.rule import save_picture  # noqa: PLC0415  (matplotlib is slow to import)
+
+    save_picture(found, plot)
+    return None
+
+
+@app.command()
+def solve(
+    instance: InstanceFile,
+    epsilon: Annotated[
+        float | None,
+        typer.Option("--epsilon", help="Additive loss in units of gain [5 % of the ceiling]."),
+    ] = None,
+    name: OracleName = "milp",
+    grid: Annotated[
+        Literal["angular", "paper"], typer.Option("--grid", help="Which values of η to ask for.")
+    ] = "angular",
+    sigma: Annotated[
+        float | None, typer.Option("--sigma", help="For --grid paper; else the instance's.")
+    ] = None,
+    radius: Annotated[
+        float | None, typer.Option("--radius", help="For --grid paper; else the instance's.")
+    ] = None,
+    thresholds: Annotated[
+        Literal["two", "best"],
+        typer.Option("--thresholds", help="The paper's two candidates, or the best of all."),
+    ] = "two",
+    skip: Annotated[
+        Literal["no", "cones", "milp", "cells"],
+        typer.Option("--skip", help="Prove blocks of η useless, and skip them."),
+    ] = "no",
+    norm: NormName = None,
+    segments: Segments = None,
+    solver: SolverName = None,
+    plot: Plot = None,
+    threads: Threads = 1,
+    as_json: Json = False,
+    seconds: Seconds = None,
+    quiet: Quiet = False,
+) -> Work:
+    """Algorithm 1: ask an oracle at many η, and keep the rule of greatest gain."""
+
+    def work() -> int:
+        timer = timer_of(seconds)
+        asked = _oracle(name, norm=norm, segments=segments, solver=solver)
+        with progress(f"reading {instance}", quiet or as_json):
+            sample = Instance.load(instance)
+        loss = gain_ceiling(sample) / 20 or 1.0 if epsilon is None else epsilon
+        with live(name, quiet or as_json) as watch:
+            found = algorithm1.solve(
+                sample,
+                epsilon=loss,
+                oracle=asked,
+                grid=grid,
+                sigma=sigma,
+                radius=radius,
+                thresholds=thresholds,
+                skip=skip,
+                budget=Budget(timer.left, threads, watch=watch),
+            )
+        no_picture = None
+        if plot is not None and found.recount is None:
+            no_picture = "there is no rule to draw"
+        elif plot is not None:
+            from mipmech.plots.solution import save_solution  # noqa: PLC0415  (matplotlib is slow)
+
+            save_solution(found, plot, loss)
+        if as_json:
+            picture = None if no_picture or plot is None else str(plot)
+            print_json({**found.to_dict(), "epsilon": loss, "plot": picture})
+        else:
+            from mipmech.terminal.design import tell_solution  # noqa: PLC0415  (rich is slow to import)
+
+            tell_solution(found, loss, plot, no_picture)
+        return 0 if found.complete else 1
+
+    return work
+
+
+@app.command()
+def certify(
+    instance: InstanceFile,
+    gap: Annotated[
+        float, typer.Option("--gap", help="The relative gap (upper − lower)/upper to reach.")
+    ] = DEFAULT_GAP,
+    engine: Annotated[
+        Literal["auto", "cells", "milp"],
+        typer.Option("--engine", help="cells: proved; milp: attested by HiGHS."),
+    ] = "auto",
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Write the certificate, for mipmech check.")
+    ] = None,
+    against: Annotated[
+        str | None,
+        typer.Option("--against", help="Compare with the rules of these oracles: milp,projection"),
+    ] = None,
+    plot: Plot = None,
+    threads: Annotated[
+        int | None, typer.Option("--threads", help="Threads; the result is the same [all cores].")
+    ] = None,
+    workers: Workers = None,
+    scheduler: Scheduler = None,
+    local_cluster: LocalCluster = None,
+    as_json: Json = False,
+    seconds: Seconds = None,
+    quiet: Quiet = False,
+) -> Work:
+    """The best rule of all, with a proof that none gains more."""
+
+    def work() -> int:
+        timer = timer_of(seconds)
+        names = [] if against is None else [name.strip() for name in against.split(",")]
+        check_names(names)
+        check_choice(workers, scheduler, local_cluster)
+        helped = any(given is not None for given in (workers, scheduler, local_cluster))
+        if threads is not None and helped:
+            said = "is given together with --threads; workers have one thread each, so give one"
+            raise InputError(f"{said} of the two", field="workers")
+        for file, field in ((out, "out"), (plot, "plot")):
+            can_be_written(file, field)
+        with progress(f"reading {instance}", quiet or as_json):
+            sample = Instance.load(instance)
+        used = (1 if helped else cores()) if threads is None else threads
+        helpers = chosen_executor(workers, scheduler, local_cluster)
+        with helpers as executor, closing_in("certify", quiet or as_json) as watch:
+            budget = Budget(timer.left, used, watch=watch)
+            found = certificate.certify(
+                sample, gap=gap, engine=engine, budget=budget, executor=executor
+            )
+        if out is not None:
+            found.save(out)
+        with progress(f"comparing with {against}", quiet or as_json or not names):
+            others = rivals(found, names, Budget(timer.left, used))
+        if plot is not None:
+            from mipmech.plots.certificate import save_certificate_picture  # noqa: PLC0415
+
+            save_certificate_picture(found, plot)
+        if as_json:
+            picture = None if plot is None else str(plot)
+            shown = {"against": [rival.to_dict() for rival in others]} if names else {}
+            written = None if out is None else str(out)
+            print_json({**found.to_dict(), **shown, "plot": picture, "certificate": written})
+        else:
+            from mipmech.terminal.design import tell_certificate  # noqa: PLC0415  (rich is slow to import)
+
+            tell_certificate(found, others, out, plot)
+        return 0 if found.status == "optimal" else 1
+
+    return work
+
+
+@app.command()
+def check(
+    certificate: Annotated[Path, typer.Argument(help="A certificate file.")],
+    instance: Annotated[
+        Path | None,
+        typer.Option("--instance", help="The instance file, if not where the certificate says."),
+    ] = None,
+    workers: Workers = None,
+    as_json: Json = False,
+    seconds: Seconds = None,
+    quiet: Quiet = False,
+) -> Work:
+    """Check a certificate with a program that shares no code with the one that made it."""
+
+    def work() -> int:
+        limit = math.inf if seconds is None else seconds
+        shown = saying(f"checking {certificate}", quiet or as_json)
+        with chosen_executor(workers) as executor, shown as watch:
+            try:
+                verdict = check_on(executor, certificate, instance, watch, limit)
+            except OSError as error:
+                said = f"cannot be read: {reason(error)}"
+                raise InputError(said, file=certificate) from None
+        if as_json:
+            print_json(verdict.to_dict())
+        else:
+            from mipmech.terminal.design import tell_verdict  # noqa: PLC0415  (rich is slow to import)
+
+            tell_verdict(verdict, certificate)
+        return 0 if verdict.accepted else 1
+
+    return work
+
+
+@app.command()
+def make(
+    family: Annotated[str, typer.Argument(help=f"One of: {', '.join(families.NAMES)}.")],
+    agents: Annotated[int, typer.Option("--agents", help="m, the number of agents.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The instance file to write.")],
+    rank: Annotated[int, typer.Option("--rank", help="k, the number of visible features.")] = 2,
+    seed: Annotated[int, typer.Option("--seed", help="The same seed, the same instance.")] = 0,
+    hidden: Annotated[int, typer.Option("--hidden", help="Further features, not seen.")] = 1,
+    cost: Annotated[
+        float | None, typer.Option("--cost", help="One cost for all instead of the family's.")
+    ] = None,
+    table: Annotated[
+        Literal["inline", "csv", "npy"],
+        typer.Option("--table", help="Where the agents go: into the file or beside it."),
+    ] = "inline",
+    as_json: Json = False,
+    seconds: Seconds = None,
+    quiet: Quiet = False,
+) -> Work:
+    """Make an instance of a named family."""
+
+    def work() -> None:
+        timer_of(seconds)
+        with progress(f"making {output}", quiet or as_json):
+            sample = families.make(family, agents, rank, seed, hidden=hidden, cost=cost)
+            sample.save(output, table)
+        made = {
+            "file": str(output),
+            "name": sample.name,
+            "digest": sample.digest,
+            "agents": sample.size,
+            "features": list(sample.feature_names),
+            "rank": sample.view.rank,
+        }
+        if as_json:
+            print_json(made)
+        else:
+            sizes = f"{sample.size} agents, {sample.width} features, {sample.view.rank} seen"
+            print(f"wrote {output}: {sizes}; digest {sample.digest[:12]}")
+
+    return work

@@ -1,0 +1,595 @@
+"""Algorithm 1 of the paper: ask a density oracle at many η, and keep the best gain.
+
+For each η of a grid the oracle gives a dense mechanism (w, b). Lemma 4: of the two rules (w, b) and
+(w, b + ℓ/2) the better has soft density at least (ℓ/4)·density. The result is the rule of greatest
+gain among all of them (lines 3 to 6 of the algorithm); gains are recounted in rationals.
+
+**What a run proves.** Let M_j be the greatest soft density at η_j. An oracle's bound a_j on density
+gives M_j ≤ K(a_j), with K(a) the most that agents of total weight a can move, the ones with the
+longest reach first (for equal costs ℓ·a); a soft oracle bounds M_j itself. So
+
+    U = max_j η_j · (bound on M_j)
+
+bounds every gain on the grid. Every direction can be turned towards p to the next angle of the
+grid, at a loss of at most L (`Grid.loss`), so opt ≤ U + L, and with φ = gain/U
+
+    gain = φ U ≥ φ·opt − φ L.
+
+With exact answers φ is at least Lemma 4's ¼ (ℓ_min/(4 ℓ_max) for unequal costs) and often far more;
+answers that are not exact, or never came, count with the bounds that they have. For a soft oracle
+the same U + L is stated as gain ≥ opt − (U + L − gain).
+
+**Skipping.** If η_b · (upper bound of soft density for all η in [η_a, η_b]) is not above the best
+gain so far, no η of the block can beat it; blocks are bisected, the most promising first. The
+result is the same with fewer calls. With ``skip="cells"`` the cells engine searches all directions
+whose η is on the grid at once: a cell without one, or without a rule that gains more than the best
+so far, is closed, and where a better rule shows up the oracle is asked at the nearest η. When
+nothing is open, every η was answered or cannot win.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mipmech.budget import Budget, Event, Stop, Timer
+from mipmech.errors import InputError
+from mipmech.model.geometry import Geometry, reduce
+from mipmech.model.grading import Recount
+from mipmech.model.instance import Instance
+from mipmech.model.mechanism import Mechanism
+from mipmech.model.thresholds import best_threshold
+from mipmech.oracles.base import Answer, Oracle, oracle_named
+from mipmech.rationals import exact_sum, round_down, round_up
+from mipmech.theory.grids import Grid, angular_grid, grid_of, paper_grid, quarter
+from mipmech.theory.projection import gain_ceiling
+from mipmech.tolerances import EPSILON, ROUNDING
+
+Floats = NDArray[np.float64]
+Thresholds = Literal["two", "best"]
+Skipping = Literal["no", "cones", "milp", "cells"]
+GridName = Literal["angular", "paper"]
+
+# Cones counted for the bound of a block before it is bisected instead.
+BLOCK_CONES = 20_000
+# Nodes of the cells engine before the oracle is asked where it is stuck: at ties, mostly.
+STUCK_NODES = 100_000
+# Agents looked at in a block of cells; small, since an answer changes everything.
+BLOCK_BUDGET = 400_000
+# A call may use this part of the time that is left.
+SHARES = 20
+# Cells are closed if they are below the best gain by this share: more than sums in floats round.
+SURELY_BELOW = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """One η of the grid: the oracle's answer, and the best rule that was made of it."""
+
+    answer: Answer
+    rule: Recount | None
+
+    @property
+    def eta(self) -> float:
+        """The η asked for."""
+        return self.answer.eta
+
+    @property
+    def gain(self) -> Fraction:
+        """The gain of the better rule; 0 without one."""
+        return Fraction(0) if self.rule is None else self.rule.gain
+
+    def to_dict(self) -> dict[str, Any]:
+        """The figures of this call."""
+        upper = self.answer.at_most
+        return {
+            "eta": self.eta,
+            "status": self.answer.status,
+            "value": round_down(self.answer.value),
+            "at_most": None if upper is None else round_up(upper),
+            "gain": round_down(self.gain),
+            "stop": self.answer.stop.value,
+            "seconds": self.answer.seconds,
+        }
+
+
+@dataclass(frozen=True)
+class Skip:
+    """A block of η that cannot beat the best gain, and why.
+
+    low, high : the least and the greatest η of the block
+    count : the values of the grid in it
+    at_most : no rule with η in the block gains more
+    how : what proved it
+    """
+
+    low: float
+    high: float
+    count: int
+    at_most: float
+    how: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """The figures of this block."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """Gain ≥ factor·opt − additive, and no rule gains more than ``upper``.
+
+    scope : "all" rules, or only those on the "grid" of η
+    """
+
+    factor: float
+    additive: float
+    upper: float
+    scope: Literal["grid", "all"]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The figures."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Solution:
+    """What Algorithm 1 found, every call that it made, and what the run proves."""
+
+    instance: Instance
+    grid: Grid
+    grid_name: str
+    steps: tuple[Step, ...]
+    skips: tuple[Skip, ...]
+    best: Step | None
+    bound: Guarantee
+    stop: Stop
+    seconds: float
+    oracle: str
+
+    def __repr__(self) -> str:
+        return (
+            f"Solution(gain={float(self.gain):.6g} at η = {self.eta}, {len(self.steps)} calls,"
+            f" {self.skipped} skipped: at least {self.bound.factor:.4g}·opt −"
+            f" {self.bound.additive:.4g}; {self.stop.value})"
+        )
+
+    @property
+    def recount(self) -> Recount | None:
+        """The exact outcome of the rule found."""
+        return None if self.best is None else self.best.rule
+
+    @property
+    def mechanism(self) -> Mechanism | None:
+        """The rule found."""
+        return None if self.recount is None else self.recount.mechanism
+
+    @property
+    def gain(self) -> Fraction:
+        """Its exact gain."""
+        return Fraction(0) if self.best is None else self.best.gain
+
+    @property
+    def eta(self) -> float | None:
+        """The η of the grid where it was found."""
+        return None if self.best is None else self.best.eta
+
+    @property
+    def skipped(self) -> int:
+        """Values of the grid that were skipped by proof."""
+        return sum(skip.count for skip in self.skips)
+
+    @property
+    def complete(self) -> bool:
+        """Whether every η was answered to the end or skipped by proof."""
+        open_ = [s for s in self.steps if s.answer.at_most is not None and not s.answer.closed]
+        unanswered = len(self.grid) - self.skipped - len(self.steps)
+        return self.stop is Stop.FINISHED and unanswered == 0 and not _left_open(open_)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The object printed under ``--json``."""
+        return {
+            "gain": round_down(self.gain),
+            "mechanism": None if self.mechanism is None else self.mechanism.to_dict(),
+            "eta": self.eta,
+            "oracle_calls": {"made": len(self.steps), "skipped": self.skipped},
+            "bound": self.bound.to_dict(),
+            "status": "done" if self.complete else "gap",
+            "stop": self.stop.value,
+            "oracle": self.oracle,
+            "grid": {"name": self.grid_name, "size": len(self.grid)},
+            "steps": [step.to_dict() for step in self.steps],
+            "skips": [skip.to_dict() for skip in self.skips],
+            "seconds": self.seconds,
+        }
+
+
+def _left_open(steps: list[Step]) -> bool:
+    """Whether an answer was cut short; a gap that ties leave is no such thing."""
+    return any(s.answer.stop not in (Stop.FINISHED, Stop.CLOSED) for s in steps)
+
+
+def solve(
+    sample: Instance | Geometry,
+    *,
+    epsilon: float,
+    oracle: str | Oracle = "milp",
+    grid: GridName | ArrayLike = "angular",
+    sigma: float | None = None,
+    radius: float | None = None,
+    thresholds: Thresholds = "two",
+    skip: Skipping = "no",
+    budget: Budget | None = None,
+) -> Solution:
+    """Run Algorithm 1.
+
+    epsilon : the additive loss, in units of gain
+    grid : "angular", proved on the sample without smoothness; "paper", with σ and r from the
+        instance's smoothing or given here; or values of η of your own
+    thresholds : the paper's "two" candidates, or the "best" threshold for each direction
+    skip : prove values of η useless, whole blocks by counting over "cones", or by "milp" too, or
+        all of them at once by "cells"
+
+    >>> from mipmech import make_instance
+    >>> sample = make_instance("gaussian-mixture", agents=30, rank=2, seed=1)
+    >>> found = solve(sample, epsilon=0.05)
+    >>> found.complete, found.bound.factor >= 0.25
+    (True, True)
+    """
+    geometry = sample if isinstance(sample, Geometry) else reduce(sample)
+    budget = budget or Budget()
+    timer = budget.start()
+    asked = oracle_named(oracle) if isinstance(oracle, str) else oracle
+    soft = bool(getattr(asked, "soft", False))
+    if thresholds not in ("two", "best"):
+        raise InputError(f"is {thresholds!r}; give two or best", field="thresholds")
+    if skip not in get_args(Skipping):
+        raise InputError(f"is {skip!r}; give {', '.join(get_args(Skipping))}", field="skip")
+    name = grid if isinstance(grid, str) else "given"
+    values = _grid(geometry, grid, epsilon, sigma, radius, soft)
+    loop = _Loop(geometry, asked, values, thresholds, soft, timer)
+    with timer.listening():
+        stop = loop.run(skip)
+    if timer.interrupted and loop.done < len(values):
+        stop = Stop.INTERRUPTED
+    elif stop is Stop.FINISHED and any(s.answer.stop is Stop.TIME for s in loop.steps):
+        stop = Stop.TIME  # every η was asked, but not all had the time that they needed
+    return Solution(
+        instance=geometry.instance,
+        grid=values,
+        grid_name=name,
+        steps=tuple(sorted(loop.steps, key=lambda step: -step.eta)),
+        skips=tuple(loop.skips),
+        best=loop.best,
+        bound=loop.guarantee(),
+        stop=stop,
+        seconds=timer.seconds,
+        oracle=repr(asked),
+    )
+
+
+def _grid(
+    geometry: Geometry,
+    grid: GridName | ArrayLike,
+    epsilon: float,
+    sigma: float | None,
+    radius: float | None,
+    soft: bool,
+) -> Grid:
+    if not isinstance(grid, str):
+        return grid_of(geometry, grid, soft)
+    if grid == "angular":
+        return angular_grid(geometry, epsilon, soft)
+    if grid != "paper":
+        raise InputError(f"is {grid!r}; give angular or paper", field="grid")
+    smoothing = geometry.instance.smoothing
+    if sigma is None and smoothing is not None:
+        sigma = smoothing.sigma
+    if radius is None and smoothing is not None:
+        radius = smoothing.radius
+    for field, value in (("sigma", sigma), ("radius", radius)):
+        if value is None:
+            raise InputError(
+                "is needed for the paper's grid: the instance has no smoothing; give it, or use"
+                " the angular grid, which needs none",
+                field=field,
+            )
+    assert sigma is not None
+    assert radius is not None
+    return paper_grid(geometry, epsilon, sigma, radius, soft)
+
+
+class _Loop:
+    """The loop over η, and what has come of it so far."""
+
+    def __init__(
+        self,
+        geometry: Geometry,
+        oracle: Oracle,
+        grid: Grid,
+        thresholds: Thresholds,
+        soft: bool,
+        timer: Timer,
+    ) -> None:
+        self.geometry = geometry
+        self.oracle = oracle
+        self.grid = grid
+        self.thresholds = thresholds
+        self.soft = soft
+        self.timer = timer
+        self.steps: list[Step] = []
+        self.skips: list[Skip] = []
+        self.best: Step | None = None
+        self.ceiling = Fraction(gain_ceiling(geometry.instance))
+        self.most_moved = _most_moved(geometry.instance)
+        self.answered = Fraction(0)  # no rule at an answered η gains more
+
+    @property
+    def done(self) -> int:
+        """Values of the grid that were answered or skipped."""
+        return len(self.steps) + sum(skip.count for skip in self.skips)
+
+    def run(self, skip: Skipping) -> Stop:
+        """All values of the grid, answered or skipped."""
+        if skip == "no":
+            return self.one_by_one()
+        if skip == "cells" and self.geometry.p_norm > 0:
+            return self.by_cells()
+        return self.by_blocks("cones" if skip == "cells" else skip)
+
+    # ------------------------------------------------------------ lines 2 to 6
+
+    def one_by_one(self) -> Stop:
+        """Every η of the grid."""
+        etas = list(self.grid)
+        for place, eta in enumerate(etas):
+            stop = self.ask(eta, len(etas) - place)
+            if stop is not None:
+                return stop
+        return Stop.FINISHED
+
+    def ask(self, eta: float, calls_left: int) -> Stop | None:
+        """One call, and the better of its rules; why the loop must stop, if it must."""
+        if self.timer.left == 0:
+            return Stop.TIME
+        # What is left of the time is shared by the calls that are left; unused time is passed on.
+        share = self.timer.left / calls_left
+        limits = self.timer.budget
+        watch = None if limits.watch is None else self.follow(eta)
+        answer = self.oracle(self.geometry, eta, Budget(share, limits.threads, limits.nodes, watch))
+        rule = None if answer.mechanism is None else self.rule(answer.mechanism)
+        step = Step(answer, rule)
+        self.steps.append(step)
+        self.answered = max(self.answered, self.gain_bound(answer))
+        # A rule that lowers quality is worse than none.
+        if rule is not None and step.gain >= 0:
+            self.best = step if self.best is None or step.gain > self.best.gain else self.best
+        self.tell()
+        return Stop.INTERRUPTED if answer.stop is Stop.INTERRUPTED else None
+
+    def gain_bound(self, answer: Answer) -> Fraction:
+        """No rule at this η gains more, by what the oracle has proved."""
+        moved = self.most_moved(Fraction(1))
+        if answer.at_most is not None:
+            moved = min(moved, answer.at_most if answer.soft else self.most_moved(answer.at_most))
+        band = Fraction(self.geometry.band) * Fraction(self.geometry.p_norm)
+        return max(Fraction(0), Fraction(answer.eta) + band) * moved
+
+    def rule(self, mechanism: Mechanism) -> Recount:
+        """Lines 4 and 5: the better of b and b + ℓ/2, or the best threshold of all."""
+        instance = self.geometry.instance
+        if self.thresholds == "best" or self.soft:
+            return best_threshold(instance, mechanism)
+        return quarter(instance, mechanism)[0]
+
+    def tell(self, note: str = "") -> None:
+        """Report progress: the best gain, and the values of η that are done."""
+        watch = self.timer.budget.watch
+        if watch is not None:
+            lower = 0.0 if self.best is None else round_down(self.best.gain)
+            note = f"{self.done} of {len(self.grid)} values of η done" + note
+            watch(Event(self.timer.seconds, lower, self.guarantee().upper, self.done, note))
+
+    def follow(self, eta: float) -> Callable[[Event], None]:
+        """Pass on how the call at η is doing."""
+
+        def watch(event: Event) -> None:
+            upper = "?" if event.upper is None else f"{event.upper:.4g}"
+            self.tell(f"; at η = {eta:.4g} between {event.lower:.4g} and {upper}")
+
+        return watch
+
+    # ------------------------------------------------------------ skipping
+
+    def by_blocks(self, skip: Skipping) -> Stop:
+        """The most promising block first; useless ones are skipped, others bisected."""
+        etas = list(self.grid)
+        # P w_f itself first: one direction, and something to beat.
+        stop = self.ask(etas[0], len(etas))
+        waiting: list[tuple[float, int, int]] = []
+        if len(etas) > 1:
+            waiting.append((-round_up(self.ceiling), 1, len(etas)))
+        while waiting and stop is None:
+            negative, first, end = heapq.heappop(waiting)
+            upper = -negative
+            if self.skip(etas[first:end], upper, skip):
+                continue
+            if self.timer.left == 0:
+                return Stop.TIME
+            self.tell(f"; bounding η from {etas[end - 1]:.4g} to {etas[first]:.4g}")
+            bound = self.block_bound(etas[end - 1], etas[first], upper, skip)
+            if self.skip(etas[first:end], bound, skip):
+                continue
+            if end - first == 1:
+                left = sum(e - f for _, f, e in waiting) + 1
+                stop = self.ask(etas[first], left)
+            else:
+                middle = (first + end) // 2
+                heapq.heappush(waiting, (-bound, first, middle))
+                heapq.heappush(waiting, (-bound, middle, end))
+        return Stop.FINISHED if stop is None else stop
+
+    def skip(self, etas: list[float], upper: float, how: Skipping) -> bool:
+        """Skip a block if it cannot beat the best gain."""
+        if self.best is None or Fraction(upper) > self.best.gain:
+            return False
+        named = {"cones": "counting over cones", "milp": "counting over cones, and HiGHS"}[how]
+        self.skips.append(Skip(etas[-1], etas[0], len(etas), upper, named))
+        self.tell()
+        return True
+
+    def block_bound(self, low: float, high: float, known: float, how: Skipping) -> float:
+        """No rule with η in [low, high] gains more than this."""
+        from mipmech.oracles.milp.oracle import soft_bound  # noqa: PLC0415  (not every oracle needs it)
+
+        band = self.geometry.band * self.geometry.p_norm
+        rate = (high + band) * (1 + 4 * EPSILON)
+        if rate <= 0:
+            return 0.0
+        # Below what is needed by more than rounding, so that a target that is met means a skip.
+        target = 0.0 if self.best is None else float(self.best.gain) / rate * (1 - ROUNDING)
+        budget = Budget(self.timer.left, self.timer.budget.threads)
+        moved = soft_bound(
+            self.geometry, low, high, target, BLOCK_CONES, budget, milp=how == "milp"
+        )
+        return min(known, round_up(Fraction(rate) * moved))
+
+    def by_cells(self) -> Stop:
+        """Ask where the cells engine sees something better, until it sees nothing any more."""
+        from mipmech.oracles.cells.oracle import gain_problem  # noqa: PLC0415
+        from mipmech.oracles.cells.search import CellSearch  # noqa: PLC0415  (numba is slow)
+
+        unit = Fraction(self.geometry.unit)
+        etas = np.array(list(self.grid))
+        left = np.sort(etas[etas > 0])  # η ≤ 0 gains nothing
+        stop: Stop | None = None
+
+        def best() -> float:
+            return 0.0 if self.best is None else round_down(self.best.gain / unit)
+
+        def ask(place: int) -> None:
+            nonlocal left, stop
+            # Most values will be skipped, so that a call may have more than an equal share.
+            stop = self.ask(float(left[place]), min(len(left), SHARES))
+            left = np.delete(left, place)
+            # Without any value left, one that no direction has.
+            search.rates = left if len(left) else np.array([np.inf])
+
+        def offer(v: Floats, _estimate: float) -> float:
+            # The nearest η; then its neighbours, as long as the direction turned there is better
+            # than what was found, because those will have to be asked in any case.
+            u, start = v, float(v @ p)
+            for up in (False, True):
+                while stop is None and len(left) and search.timer.left > 0:
+                    above = int(np.searchsorted(left, start))
+                    place = above if up else above - 1
+                    if not 0 <= place < len(left):
+                        break
+                    u = _turned(v, p, float(left[place]))
+                    if float(problem.values(u[None, :])[0]) <= best():
+                        break
+                    ask(place)
+            return best()
+
+        def ask_near(eta: float) -> float:
+            if stop is None and len(left):
+                ask(int(np.abs(left - eta).argmin()))
+            return best()
+
+        p = self.geometry.p
+        problem = gain_problem(self.geometry, left)
+        search = CellSearch(
+            problem, offer, self.timer, factor=1 - SURELY_BELOW, tell=self.tell,
+            largest=BLOCK_BUDGET,
+        )  # fmt: skip
+        search.best = ask_near(float(left[-1]))
+        search.look((p / np.linalg.norm(p))[None, :])
+        while stop is None:
+            ended = search.run(self.timer.budget.threads, search.nodes + STUCK_NODES)
+            if ended is not Stop.NODES:
+                stop = ended
+            elif (stuck := search.most_promising) is not None:
+                centre = stuck.centre / np.linalg.norm(stuck.centre)
+                search.best = max(search.best, ask_near(float(centre @ p)))
+        if stop is Stop.FINISHED:
+            self._skip_the_rest(etas, Fraction(search.closed) * unit)
+        return stop
+
+    def _skip_the_rest(self, etas: Floats, closed: Fraction) -> None:
+        """Runs of neighbouring η that were not asked: no rule there gains more than the best."""
+        answered = {step.eta for step in self.steps}
+        gain = Fraction(0) if self.best is None else self.best.gain
+        # Cells were closed well below the gain, so that rounding does not matter; unless they were
+        # too fine to be cut.
+        below = closed <= gain * (1 - Fraction(SURELY_BELOW) / 2)
+        most = round_down(gain) if below else round_up(closed * (1 + Fraction(SURELY_BELOW)))
+        block: list[float] = []
+        for eta in [*etas, None]:
+            if eta is not None and eta not in answered:
+                block.append(float(eta))
+            elif block:
+                self.skips.append(
+                    Skip(block[-1], block[0], len(block), most, "cells of directions")
+                )
+                block = []
+        self.tell()
+
+    # ------------------------------------------------------------ what the run proves
+
+    def guarantee(self) -> Guarantee:
+        """From the calls that were exact, those that were not, and those not made."""
+        gain = Fraction(0) if self.best is None else self.best.gain
+        everything = self.done == len(self.grid)
+        ceiling = self.ceiling
+        skipped = Fraction(max((skip.at_most for skip in self.skips), default=0.0))
+        grid_upper = min(ceiling, max(gain, self.answered, skipped)) if everything else ceiling
+        loss = Fraction(self.grid.loss)
+        upper = min(ceiling, grid_upper + loss)
+        if self.soft:
+            factor, additive = Fraction(1), upper - gain
+        else:
+            factor = gain / grid_upper if grid_upper else Fraction(1)
+            additive = factor * max(Fraction(0), upper - grid_upper)
+        scope: Literal["grid", "all"] = "all" if self.grid.everywhere else "grid"
+        return Guarantee(round_down(factor), round_up(additive), round_up(upper), scope)
+
+
+def _turned(v: Floats, p: Floats, eta: float) -> Floats:
+    """The unit vector in the plane of v and p, on v's side, with this product with p."""
+    size = float(np.linalg.norm(p))
+    along = p / size
+    across = v - (v @ along) * along
+    length = float(np.linalg.norm(across))
+    cosine = min(1.0, eta / size)
+    if length == 0.0:
+        return along
+    turned: Floats = cosine * along + np.sqrt(1 - cosine**2) * across / length
+    return turned
+
+
+def _most_moved(instance: Instance) -> Callable[[Fraction], Fraction]:
+    """K(a): the most that agents of total weight a can move, the longest reaches first; rounded up.
+
+    The last agent counts in part, so K is an upper bound for every set of weight at most a.
+    """
+    counts = np.flatnonzero(instance.weights > 0)
+    order = counts[np.argsort(instance.cost[counts], kind="stable")]
+    cost = instance.cost[order]
+    weight = instance.weights[order] / float(exact_sum(instance.weights[counts]))
+    # Running sums in floats, raised by more than their error.
+    up = 1 + 4 * (len(order) + 4) * EPSILON
+    mass = np.concatenate([[0.0], np.cumsum(weight)])
+    moved = np.concatenate([[0.0], np.cumsum(weight / cost)])
+
+    def most(share: Fraction) -> Fraction:
+        wanted = float(share) * up
+        place = min(int(np.searchsorted(mass, wanted, side="right")) - 1, len(cost) - 1)
+        rest = max(0.0, wanted - float(mass[place]))
+        return Fraction((float(moved[place]) + rest / float(cost[place])) * up)
+
+    return most

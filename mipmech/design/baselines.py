@@ -1,0 +1,96 @@
+"""How far from the certified optimum the simple ways are, beside what theory promises them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, get_args
+
+from mipmech.budget import Budget
+from mipmech.design.algorithm1 import Thresholds, solve
+from mipmech.design.certificate import Certificate
+from mipmech.errors import InputError
+from mipmech.oracles.base import REGISTRY, oracle_named
+from mipmech.rationals import round_down
+from mipmech.theory.grids import quarter_factor
+from mipmech.theory.projection import gain_ceiling, projection_rule
+
+WORDS = {"two": "two thresholds", "best": "best threshold"}
+
+
+@dataclass(frozen=True)
+class Rival:
+    """A simpler way to a rule, and what it is worth.
+
+    gain : exact
+    share : at least this share of the best gain of any rule, by the certificate
+    promised : the share that theory promises before the sample is looked at
+    why : where that promise comes from
+    """
+
+    name: str
+    gain: Fraction
+    share: float
+    promised: float
+    why: str
+    seconds: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """The figures."""
+        return {
+            "name": self.name,
+            "gain": round_down(self.gain),
+            "share": self.share,
+            "promised": self.promised,
+            "why": self.why,
+            "seconds": self.seconds,
+        }
+
+
+def rivals(certificate: Certificate, names: Sequence[str], budget: Budget) -> list[Rival]:
+    """The rule along P w_f ("projection"), and Algorithm 1 with each of these oracles.
+
+    ε is a twentieth of the ceiling. Algorithm 1 takes the better of the paper's two thresholds for
+    each answer; once more, it takes the best of all thresholds.
+    """
+    check_names(names)
+    timer = budget.start()
+    found = []
+    for name in names:
+        one = name.endswith("-soft") or name == "projection"
+        ways: tuple[Thresholds, ...] = ("best",) if one else get_args(Thresholds)
+        for thresholds in ways:
+            begun = timer.seconds
+            gain, promised, why = _run(certificate, name, thresholds, budget.rest(timer))
+            share = round_down(gain / Fraction(certificate.upper)) if certificate.upper else 1.0
+            title = name if one else f"{name}, {WORDS[thresholds]}"
+            found.append(Rival(title, gain, share, promised, why, timer.seconds - begun))
+    return found
+
+
+def check_names(names: Sequence[str]) -> None:
+    """Refuse names that are no oracle's, before hours are spent."""
+    for name in names:
+        if name not in REGISTRY:
+            known = ", ".join(REGISTRY)
+            raise InputError(f"there is no oracle {name!r}; there are: {known}", field="against")
+
+
+def _run(
+    certificate: Certificate, name: str, thresholds: Thresholds, budget: Budget
+) -> tuple[Fraction, float, str]:
+    instance = certificate.instance
+    if name == "projection":
+        rule = projection_rule(instance)
+        if rule is None:
+            return Fraction(0), 1.0, "nothing is seen"
+        return rule.gain, rule.promised, "Theorem 2, 1/(4rc + 2) for equal costs"
+    epsilon = gain_ceiling(instance) / 20 or 1.0
+    asked = oracle_named(name)
+    found = solve(
+        instance, epsilon=epsilon, oracle=asked, thresholds=thresholds, skip="cells", budget=budget
+    )
+    if getattr(asked, "soft", False):
+        return found.gain, 1.0, f"the optimum up to ε = {epsilon:.3g}"
+    return found.gain, float(quarter_factor(instance)), f"Algorithm 1, up to ε = {epsilon:.3g}"

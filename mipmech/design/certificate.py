@@ -1,0 +1,453 @@
+"""Certified optimal mechanisms: a rule, what it gains exactly, and a proof that none gains more.
+
+`certify` searches with one of two engines. `cells` leaves a tree of cells as the proof; the
+independent checker goes through it before the certificate is handed out, and the upper bound is the
+one that the *checker* arrives at: level "proved". `milp` covers the gain by intervals of η, with
+HiGHS's word for each: level "attested". Stopped early, either gives a certificate of the gap
+reached, just as valid. The file is described in `docs/proof-format.md`.
+
+>>> from mipmech import make_instance
+>>> found = certify(make_instance("gaussian-mixture", agents=30, rank=2, seed=1))
+>>> found.status, found.level, found.gap <= 1e-3
+('optimal', 'proved', True)
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import lzma
+import math
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mipmech import files
+from mipmech.budget import Budget, Event, Stop, Timer
+from mipmech.checker.check import FORMAT, Verdict, seal
+from mipmech.checker.check import check as check_certificate
+from mipmech.errors import InputError
+from mipmech.model.geometry import Geometry, reduce
+from mipmech.model.grading import Recount
+from mipmech.model.instance import Instance
+from mipmech.model.mechanism import Mechanism
+from mipmech.oracles.base import Level, infeasible
+from mipmech.rationals import round_down, round_up
+from mipmech.version import __version__
+from mipmech.workers.ordered import Workers, each
+from mipmech.workers.processes import Executor, ExecutorLost
+
+Floats = NDArray[np.float64]
+EngineName = Literal["auto", "cells", "milp"]
+Status = Literal["optimal", "gap"]
+
+DEFAULT_GAP = 1e-3
+# The checker, on one thread, takes about as long as the search per thread, at times a half more.
+CHECKING = 1.5
+# A later check is expected to take this much longer than the first one tells.
+UNSURE = 1.3
+# Searching goes on after a check if it can become longer by this share.
+WORTH_MORE = 0.25
+# A tree of more nodes is refused by the checker (2^27, and the last lots of blocks may be large);
+# and checking takes some 30 bytes of memory a node.
+MOST_NODES = 80_000_000
+# Packing a large tree well would take longer than a tenth of the search: then a sixth more bytes is
+# the better bargain (measured: 7 times as fast).
+LARGE_TREE = 1 << 20
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Certificate:
+    """A claim about the greatest gain (or density at η) of an instance, with its proof.
+
+    recount : the exact outcome of the mechanism found, the witness; None if no rule gains
+    lower, upper : the greatest gain (density) lies between them
+    wanted : the relative gap that was asked for
+    proof : what the upper bound rests on, as it stands in the file
+    events : the bounds over time
+    """
+
+    instance: Instance
+    claim: Mapping[str, Any]
+    recount: Recount | None
+    lower: Fraction
+    upper: float
+    wanted: float
+    level: Level
+    engine: str
+    stop: Stop
+    seconds: float
+    work: Mapping[str, int]
+    proof: Mapping[str, Any] = field(repr=False)
+    events: tuple[Event, ...] = ()
+
+    def __repr__(self) -> str:
+        return (
+            f"Certificate({self.status}, {self.level}: {self.claim['kind']} in"
+            f" [{round_down(self.lower):.9g}, {self.upper:.9g}], gap {self.gap:.2g};"
+            f" {self.engine}, {self.seconds:.2f} s)"
+        )
+
+    @property
+    def mechanism(self) -> Mechanism | None:
+        """The rule found."""
+        return None if self.recount is None else self.recount.mechanism
+
+    @property
+    def gap(self) -> float:
+        """(upper − lower)/upper, rounded up; 0 if upper is 0."""
+        return relative_gap(self.lower, self.upper)
+
+    @property
+    def status(self) -> Status:
+        """Whether the gap is as small as was asked for."""
+        return "optimal" if self.gap <= self.wanted else "gap"
+
+    @property
+    def scope(self) -> str:
+        """What the upper bound is about, in words."""
+        if self.claim["kind"] == "gain":
+            return "all threshold rules on what the planner sees, on this sample"
+        return "all threshold rules with this η (to within the band), on this sample"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The object printed under ``--json``; bounds are rounded outward."""
+        return {
+            "status": self.status,
+            self.claim["kind"]: {"lower": round_down(self.lower), "upper": self.upper},
+            "gap": self.gap,
+            "level": self.level,
+            "scope": self.scope,
+            "engine": self.engine,
+            "mechanism": None if self.mechanism is None else self.mechanism.to_dict(),
+            "lower_exact": str(self.lower),
+            "stop": self.stop.value,
+            "work": dict(self.work),
+            "seconds": self.seconds,
+        }
+
+    def content(self, folder: Path | None = None) -> dict[str, Any]:
+        """The certificate file's object; the instance's path is relative to the folder."""
+        path = self.instance.path
+        beside = None if path is None or folder is None else _relative(path, folder)
+        content: dict[str, Any] = {
+            "format": FORMAT,
+            "claim": dict(self.claim),
+            "instance": {
+                "name": self.instance.name,
+                "digest": self.instance.digest,
+                "path": beside,
+            },
+            "witness": None if self.mechanism is None else self.mechanism.to_dict(),
+            "lower": {"value": round_down(self.lower), "exact": str(self.lower)},
+            "upper": self.upper,
+            "gap": self.gap,
+            "level": self.level,
+            "scope": self.scope,
+            "made_by": {"program": "mipmech", "version": __version__, "engine": self.engine},
+            "work": dict(self.work),
+            "stop": self.stop.value,
+            "proof": dict(self.proof),
+        }
+        content["seal"] = seal(content)
+        return content
+
+    def save(self, path: str | Path) -> None:
+        """Write the certificate file; an existing one is replaced whole or not at all."""
+        file = Path(path)
+        text = json.dumps(self.content(file.parent), indent=1, ensure_ascii=False)
+        try:
+            files.write(file, text.encode())
+        except OSError as error:
+            raise InputError(f"cannot be written: {files.reason(error)}", file=file) from None
+
+    def check(self) -> Verdict:
+        """What the independent checker says of it."""
+        return check_certificate(self.content(), self.instance)
+
+
+def relative_gap(lower: Fraction, upper: float) -> float:
+    """(upper − lower)/upper, rounded up; 0 if upper is 0."""
+    return round_up(1 - lower / Fraction(upper)) if upper else 0.0
+
+
+def _relative(path: Path, folder: Path) -> str:
+    return Path(os.path.relpath(path.resolve(), folder.resolve())).as_posix()
+
+
+def certify(
+    sample: Instance | Geometry,
+    *,
+    gap: float = DEFAULT_GAP,
+    engine: EngineName = "auto",
+    budget: Budget | None = None,
+    executor: Executor | None = None,
+) -> Certificate:
+    """The best threshold mechanism on a sample, with a proof.
+
+    gap : the relative gap (upper − lower)/upper at which it is content
+    engine : "cells" (proved), "milp" (attested), or "auto"
+    budget : seconds include the checker's work; threads do not change the result
+    executor : its workers search and check instead of threads; the result is the same, to the
+        last bit if all have the same processor. A worker that dies costs no more than what it was
+        doing. If all are lost, the certificate is of what came back until then, and ``stop`` says
+        so. The executor stays open, and may be busy for a moment with work that nobody waits for
+        any more.
+    """
+    geometry = sample if isinstance(sample, Geometry) else reduce(sample)
+    if not 0 <= gap < 1:
+        raise InputError(f"is {gap}; give a number from 0 to below 1", field="gap")
+    if engine not in ("auto", "cells", "milp"):
+        raise InputError(f"is {engine!r}; give auto, cells or milp", field="engine")
+    if engine == "milp" and executor is not None:
+        raise InputError("is milp, which has no use for workers; give cells", field="engine")
+    budget = budget or Budget()
+    recorder = _Recorder(budget)
+    timer = recorder.budget.start()
+    chosen = FASTEST if engine == "auto" else engine
+    with timer.listening():
+        if geometry.p_norm == 0:
+            found = _nothing_seen(geometry, chosen, gap, timer)
+            found = _checked(found, timer)
+        elif chosen == "cells":
+            found = _by_cells(geometry, gap, timer, executor)
+        else:
+            found = _by_intervals(geometry, gap, timer)
+    return replace(found, seconds=timer.seconds, events=tuple(recorder.events))
+
+
+# Measured for k = 2…8 and m = 12…100,000 (benchmarks/README.md): cells closed sooner everywhere.
+FASTEST: Literal["cells", "milp"] = "cells"
+
+
+class _Recorder:
+    """Keeps the events of a run, a thousand at most, and passes all of them on."""
+
+    def __init__(self, budget: Budget) -> None:
+        self.events: list[Event] = []
+        self.watch = budget.watch
+        self.budget = replace(budget, watch=self)
+
+    def __call__(self, event: Event) -> None:
+        if self.watch is not None:
+            self.watch(event)
+        self.events.append(event)
+        if len(self.events) > 1000:
+            self.events = self.events[::2]
+
+
+def _nothing_seen(geometry: Geometry, engine: str, gap: float, timer: Timer) -> Certificate:
+    """P w_f = 0, exactly: no rule on what the planner sees changes quality."""
+    return Certificate(
+        geometry.instance, {"kind": "gain"}, None, Fraction(0), 0.0, gap, "proved", engine,
+        Stop.CLOSED, timer.seconds, {"nodes": 0}, {"kind": "cells@1"},
+    )  # fmt: skip
+
+
+def _search_timer(timer: Timer, executor: Executor | None = None) -> Timer:
+    """The clock of the search: a part of the time, if that is limited; the rest is for checking."""
+    # Workers check as well as search; threads only search.
+    share = 1 / (1 + CHECKING * (timer.budget.threads if executor is None else 1))
+    return Timer(replace(timer.budget, seconds=timer.left * share))
+
+
+def _by_cells(
+    geometry: Geometry, gap: float, timer: Timer, executor: Executor | None = None
+) -> Certificate:
+    from mipmech.oracles.cells.oracle import GainSearch  # noqa: PLC0415  (numba is slow to import)
+
+    clock, most = _search_timer(timer, executor), _most_nodes(timer.budget)
+
+    def tell() -> None:
+        clock.tell(search.lower, search.upper, search.search.nodes)
+
+    def made(stop: Stop) -> Certificate:
+        recount = search.best.recount
+        if recount is not None and recount.gain <= 0:
+            recount = None
+        return Certificate(
+            geometry.instance, {"kind": "gain"}, recount, search.lower, round_up(search.upper), gap,
+            "proved", "cells", stop, timer.seconds, {"nodes": search.search.nodes},
+            cells_proof(geometry, geometry.basis, search.search),
+        )  # fmt: skip
+
+    if executor is not None:
+        # Compiled here and kept, so that all workers load the same code: two that compiled it for
+        # themselves might associate sums in two ways.
+        from mipmech.oracles.cells.blocks import warm  # noqa: PLC0415
+
+        warm()
+    search = GainSearch(geometry, clock, gap=gap, keep=True, tell=tell)
+    with clock.listening():
+        stop = search.run(most, executor)
+        again = partial(search.search.run, timer.budget.threads, most, executor)
+        return _in_time(timer, clock, stop, again, made, executor)
+
+
+def _in_time(
+    timer: Timer,
+    clock: Timer,
+    stop: Stop,
+    again: Callable[[], Stop],
+    made: Callable[[Stop], Certificate],
+    executor: Executor | None = None,
+) -> Certificate:
+    """The certificate of a search, checked; and while there is time for more, of more search.
+
+    How long checking takes is known only afterwards. So the search has stopped early enough in any
+    case; what the first check took then tells how much longer the search may go on.
+
+    stop : why the search stopped; ``again`` goes on with it, for as long as the clock allows
+    made : the certificate of what was found so far
+    """
+    searched = timer.seconds
+    while True:
+        timer.interrupted = timer.interrupted or clock.interrupted
+        found = made(_why(stop, clock))
+        began = timer.seconds
+        found = _checked(found, timer, None if stop is Stop.LOST else executor)
+        ratio = UNSURE * (timer.seconds - began) / searched
+        more = (timer.left - ratio * searched) / (1 + ratio)
+        if stop is not Stop.TIME or more < WORTH_MORE * searched:
+            return found
+        began = timer.seconds
+        clock.allow(more)
+        stop = again()
+        searched += timer.seconds - began
+
+
+def _by_intervals(geometry: Geometry, gap: float, timer: Timer) -> Certificate:
+    from mipmech.design.intervals import Cover, solver_name  # noqa: PLC0415  (Pyomo is slow to import)
+
+    cover = Cover(geometry, gap, timer)
+    stop = cover.run()
+    proof = {
+        "kind": "solver",
+        "solver": solver_name(),
+        "options": "norm cones, tolerances 1e-7, margins widened (mipmech.oracles.milp)",
+        "regions": cover.regions(),
+    }
+    return Certificate(
+        geometry.instance, {"kind": "gain"}, cover.found if cover.lower > 0 else None, cover.lower,
+        round_up(cover.upper), gap, "attested", "milp", _why(stop, timer), timer.seconds,
+        {"intervals": cover.asked}, proof,
+    )  # fmt: skip
+
+
+def _most_nodes(budget: Budget) -> int:
+    """As many as were allowed, and no more than a checker is ready to go through."""
+    return MOST_NODES if budget.nodes is None else min(budget.nodes, MOST_NODES)
+
+
+def _why(stop: Stop, clock: Timer) -> Stop:
+    return Stop.INTERRUPTED if clock.interrupted and stop is Stop.TIME else stop
+
+
+def cells_proof(geometry: Geometry, frame: Floats, search: Any) -> dict[str, Any]:
+    """The proof that a search leaves: the frame, and the tree of cells."""
+    tree = search.tree()
+    preset = 6 if len(tree) < LARGE_TREE else 2
+    packed = lzma.compress(tree.tobytes(), format=lzma.FORMAT_XZ, preset=preset)
+    low, high = search.problem.thresholds
+    return {
+        "kind": "cells@1",
+        "frame": frame.tolist(),
+        "centre": geometry.centre.tolist(),
+        "unit": geometry.unit,
+        "thresholds": [low, high],
+        "leaves": int(np.count_nonzero(tree == 0)),
+        "tree": base64.b85encode(packed).decode(),
+    }
+
+
+class CertificateFault(RuntimeError):
+    """The checker rejects a certificate that was just made: a bug, never the instance's fault."""
+
+
+def _checked(found: Certificate, timer: Timer, executor: Executor | None = None) -> Certificate:
+    """The certificate with the upper bound that the checker arrives at."""
+    # Room for the two programs to round differently; what counts is what the checker establishes.
+    ample = math.nextafter(found.upper * (1 + 1e-9), math.inf) if found.upper else 0.0
+    if found.claim["kind"] == "density":
+        ample = found.upper
+    draft = replace(found, upper=ample)
+    watch, lower = timer.budget.watch, round_down(found.lower)
+
+    def say(text: str) -> None:
+        if watch is not None:
+            work = sum(found.work.values())
+            watch(Event(timer.seconds, lower, found.upper, work, f"checking: {text}"))
+
+    verdict = check_on(executor, draft.content(), found.instance, say)
+    if verdict.established is None:
+        raise CertificateFault(verdict.reason)
+    return replace(found, upper=max(verdict.established, round_up(found.lower)))
+
+
+def check_on(
+    executor: Executor | None,
+    certificate: str | Path | dict[str, Any],
+    instance: Instance | str | Path | None = None,
+    watch: Callable[[str], None] | None = None,
+    seconds: float = math.inf,
+) -> Verdict:
+    """`check` by the workers of an executor; here if there is none, or if it is lost."""
+    began = time.monotonic()
+    if executor is not None:
+        workers = Workers(executor)
+        try:
+            return check_certificate(
+                certificate, instance, watch, seconds, partial(each, workers, workers.slots)
+            )
+        except ExecutorLost as error:
+            if watch is not None:
+                watch(f"the workers were lost ({error}); once more, without them")
+    left = max(0.0, seconds - (time.monotonic() - began))
+    return check_certificate(certificate, instance, watch, left)
+
+
+# ------------------------------------------------------------------ density at η
+
+
+def certify_density(
+    sample: Instance | Geometry, eta: float, budget: Budget | None = None
+) -> Certificate:
+    """The densest mechanism at η, with a proof: what `mipmech oracle --out` writes."""
+    from mipmech.oracles.cells.oracle import density_search  # noqa: PLC0415  (numba is slow to import)
+    from mipmech.oracles.shared.slices import masses, slice_at  # noqa: PLC0415
+
+    geometry = sample if isinstance(sample, Geometry) else reduce(sample)
+    if infeasible(geometry, eta):
+        raise InputError(
+            f"is {eta}, which no direction has: there is nothing to certify", field="eta"
+        )
+    budget = budget or Budget()
+    recorder = _Recorder(budget)
+    timer = recorder.budget.start()
+    clock, most = _search_timer(timer), _most_nodes(budget)
+    part = slice_at(geometry, eta)
+    axes = part.turn.T if geometry.p_norm == 0 else np.vstack([part.towards, part.turn.T])
+    unit = masses(geometry.instance.weights[part.agents]).unit
+
+    def made(stop: Stop) -> Certificate:
+        assert best.recount is not None
+        return Certificate(
+            geometry.instance, {"kind": "density", "eta": eta, "band": geometry.band}, best.recount,
+            best.recount.density, round_up(min(Fraction(1), Fraction(search.upper) * unit)), 1e-6,
+            "proved", "cells", stop, timer.seconds, {"nodes": search.nodes},
+            cells_proof(geometry, axes @ geometry.basis, search),
+        )  # fmt: skip
+
+    with timer.listening(), clock.listening():
+        search, best, stop = density_search(geometry, eta, clock, most, keep=True)
+        again = partial(search.run, budget.threads, most)
+        found = _in_time(timer, clock, stop, again, made)
+    return replace(found, seconds=timer.seconds, events=tuple(recorder.events))

@@ -1,0 +1,111 @@
+"""What is in an instance, and what the paper's closed-form rules would do on it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mipmech.budget import Timer
+from mipmech.model.geometry import Geometry, reduce
+from mipmech.model.grading import baseline
+from mipmech.model.instance import Instance
+from mipmech.model.mechanism import from_reduced
+from mipmech.theory.projection import ProjectionRule, gain_ceiling, projection_rule
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Description:
+    """An instance in figures.
+
+    ceiling : no mechanism gains more than this
+    best, grid : Theorem 2's rule over all thresholds and over its (corrected) grid; None if
+        P w_f = 0 or, with ``complete`` false, if the time limit came first
+    """
+
+    instance: Instance
+    geometry: Geometry
+    baseline: float
+    ceiling: float
+    best: ProjectionRule | None
+    grid: ProjectionRule | None
+    complete: bool
+
+    def __repr__(self) -> str:
+        return f"Description({self.instance!r}, baseline={self.baseline:.6g}, best={self.best!r})"
+
+    @property
+    def quality_norm(self) -> float:
+        """‖w_f‖."""
+        return float(np.linalg.norm(self.instance.quality))
+
+    @property
+    def seen_direction(self) -> tuple[float, ...] | None:
+        """P w_f/‖P w_f‖ in the user's coordinates: Theorem 1's rule of length one."""
+        g = self.geometry
+        return from_reduced(g, g.p / g.p_norm, 0.0).weights if g.p_norm else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The object printed by ``mipmech show --json``."""
+        instance, geometry = self.instance, self.geometry
+        counts = instance.weights > 0
+        reach, cost = instance.reach[counts], instance.cost[counts]
+        direction = self.seen_direction
+        return {
+            "name": instance.name,
+            "digest": instance.digest,
+            "agents": instance.size,
+            "features": list(instance.feature_names),
+            "rank": geometry.rank,
+            "quality": {
+                "weights": instance.quality.tolist(),
+                "offset": instance.quality_offset,
+                "norm": self.quality_norm,
+                "seen_norm": geometry.p_norm,
+                "baseline": self.baseline,
+            },
+            "reach": {
+                "least": float(reach.min()),
+                "median": float(np.median(reach)),
+                "greatest": float(reach.max()),
+            },
+            "radius": geometry.radius * geometry.unit,
+            "ceiling": self.ceiling,
+            "theorem1": {
+                "direction": None if direction is None else list(direction),
+                "nobody_moves_below_norm": float(cost.min()),
+                "everybody_unbounded_from_norm": float(cost.max()),
+            },
+            "theorem2": None if self.best is None else self.best.to_dict(),
+            "theorem2_grid": None if self.grid is None else self.grid.to_dict(),
+            "known": None if instance.known is None else instance.known.to_dict(),
+            "complete": self.complete,
+        }
+
+
+def describe(instance: Instance, timer: Timer | None = None) -> Description:
+    """Describe an instance; with a timer, later parts are left out once its time is over.
+
+    >>> sample = Instance.from_arrays([[0.0], [0.5]], [1.0], visible=[0], cost=1.0)
+    >>> float(describe(sample).best.recount.gain)
+    0.75
+    """
+
+    def late() -> bool:
+        return timer is not None and timer.left == 0
+
+    geometry = reduce(instance)
+    skipped = late()
+    best = None if skipped else projection_rule(instance)
+    skipped = skipped or late()
+    grid = None if skipped else projection_rule(instance, "grid")
+    return Description(
+        instance=instance,
+        geometry=geometry,
+        baseline=float(baseline(instance)),
+        ceiling=gain_ceiling(instance),
+        best=best,
+        grid=grid,
+        complete=not skipped,
+    )

@@ -1,0 +1,241 @@
+"""Named, seeded families of instances, each with a reason to exist.
+
+The same name, sizes and seed give the same instance. Coordinates are rounded to six decimals, so
+that files are readable and do not hang on the last bit of a library's logarithm.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from mipmech.errors import InputError
+from mipmech.model.instance import Instance
+from mipmech.model.population import Smoothed
+
+Floats = NDArray[np.float64]
+Parts = dict[str, Any]
+
+DECIMALS = 6
+MOST_NUMBERS = 100_000_000
+# The needle: its share of the agents, and everybody's reach.
+NEEDLE_SHARE, NEEDLE_REACH = 0.02, 1 / 2500
+
+
+@dataclass(frozen=True)
+class Family:
+    """A family: what it looks like, and the arrays of one member."""
+
+    what: str
+    build: Callable[[Generator, int, int, int], Parts]
+
+
+def make(
+    family: str,
+    agents: int,
+    rank: int,
+    seed: int,
+    *,
+    hidden: int = 1,
+    cost: float | None = None,
+) -> Instance:
+    """An instance of a family: ``agents`` agents, ``rank`` visible features, ``hidden`` others.
+
+    >>> make("uniform-ball", agents=50, rank=3, seed=7)
+    Instance('uniform-ball-m50-k3-s7': 50 agents, 4 features, 3 seen)
+    """
+    if family not in NAMES:
+        raise InputError(
+            f"there is no family {family!r}; there are: {', '.join(NAMES)}", field="family"
+        )
+    for name, value, least in (("agents", agents, 1), ("rank", rank, 1), ("hidden", hidden, 0)):
+        if value < least:
+            raise InputError(f"is {value}; give {least} or more", field=name)
+    if agents * (rank + hidden) > MOST_NUMBERS:
+        raise InputError(
+            f"is {agents}, with {rank + hidden} features: over {MOST_NUMBERS:,} numbers in all",
+            field="agents",
+        )
+    if seed < 0:
+        raise InputError(f"is {seed}; give 0 or more", field="seed")
+    if family == "example1":
+        if (rank, hidden) != (2, 1):
+            raise InputError("must be 2 in Example 1, with one hidden feature", field="rank")
+        return example1(agents, cost=4.0 if cost is None else cost)
+    options = f" --hidden {hidden}" * (hidden != 1) + f" --cost {cost}" * (cost is not None)
+    command = f"mipmech make {family} --agents {agents} --rank {rank} --seed {seed}{options}"
+    name = f"{family}-m{agents}-k{rank}-s{seed}"
+    source = f"{FAMILIES[family].what}; made by `{command}`"
+    rng = np.random.default_rng(seed)
+    parts = FAMILIES[family].build(rng, agents, rank, hidden)
+    if cost is not None:
+        parts["cost"] = cost
+    parts["agents"] = np.asarray(parts["agents"]).round(DECIMALS)
+    parts["quality"] = np.asarray(parts["quality"]).round(DECIMALS)
+    return Instance.from_arrays(**parts, visible=list(range(rank)), name=name, source=source)
+
+
+def named(name: str) -> Instance | None:
+    """The instance that `make` would give this name; None if the name is not of that form.
+
+    >>> named("ties-m12-k2-s3")
+    Instance('ties-m12-k2-s3': 12 agents, 3 features, 2 seen)
+    >>> named("ties.json")
+    """
+    parts = re.fullmatch(r"(.+)-m(\d+)-k(\d+)-s(\d+)", name)
+    if parts is None or parts[1] not in FAMILIES:
+        return None
+    return make(parts[1], int(parts[2]), int(parts[3]), int(parts[4]))
+
+
+def gaussian_mixture(rank: int, seed: int, hidden: int = 1, cost: float = 2.0) -> Smoothed:
+    """The population of the family gaussian-mixture: four centres in the unit ball, σ = 0.3.
+
+    `make` draws its instances from it (and rounds them to six decimals).
+    """
+    rng = np.random.default_rng(seed)
+    width = rank + hidden
+    centres = _sphere(rng, 4, width) * np.sqrt(rng.random((4, 1)))
+    quality = _unit(rng.standard_normal(width))
+    base = Instance.from_arrays(
+        centres.round(DECIMALS),
+        quality.round(DECIMALS),
+        visible=list(range(rank)),
+        cost=cost,
+        name=f"gaussian-mixture-k{rank}-s{seed}",
+    )
+    return Smoothed(base, 0.3)
+
+
+def _unit(vector: Floats) -> Floats:
+    return np.asarray(vector / np.linalg.norm(vector))
+
+
+def _sphere(rng: Generator, count: int, rank: int) -> Floats:
+    directions = rng.standard_normal((count, rank))
+    return np.asarray(directions / np.linalg.norm(directions, axis=1)[:, None])
+
+
+def example1(agents: int, radius: float = 1.0, cost: float = 4.0) -> Instance:
+    """Example 1 of the paper: x = (0, 0, x₃) with x₃ spread evenly over [−r, r].
+
+    The planner sees x₂ and x₃; w_f = (1, 1, 1)/√3. For ℓ = 1/cost ≤ r(m − 1)/m the best rule is
+    x₂ ≥ ℓ with gain ℓ/√3, while w ∝ P w_f gains only about ℓ²/(2r√3).
+    """
+    x = np.zeros((agents, 3))
+    x[:, 2] = radius * (2 * np.arange(agents) + 1 - agents) / agents
+    return Instance.from_arrays(
+        x,
+        np.full(3, 1 / math.sqrt(3)),
+        visible=["x2", "x3"],
+        features=["x1", "x2", "x3"],
+        cost=cost,
+        name=f"example1-m{agents}",
+        source="Example 1 of Haghtalab, Immorlica, Lucier, Wang (IJCAI 2020), on an even grid",
+    )
+
+
+def _with_hidden(
+    rng: Generator, seen: Floats, hidden: int, quality: Floats | None = None, **parts: Any
+) -> Parts:
+    """Add hidden features, which follow what is seen loosely, as in life; and a quality."""
+    unseen = 0.5 * seen[:, :1] + rng.standard_normal((len(seen), hidden))
+    if quality is None:
+        quality = _unit(rng.standard_normal(seen.shape[1] + hidden))
+    return {"agents": np.hstack([seen, unseen]), "quality": quality, **parts}
+
+
+def _gaussian_mixture(rng: Generator, m: int, k: int, hidden: int) -> Parts:
+    population = gaussian_mixture(k, int(rng.integers(2**32)), hidden)
+    sample = population.sample(m, int(rng.integers(2**32)))
+    return {
+        "agents": sample.agents,
+        "quality": sample.quality,
+        "cost": float(sample.cost[0]),
+        "smoothing": sample.smoothing,
+    }
+
+
+def _uniform_ball(rng: Generator, m: int, k: int, hidden: int) -> Parts:
+    seen = _sphere(rng, m, k) * rng.random((m, 1)) ** (1 / k)
+    return _with_hidden(rng, seen, hidden, cost=4.0)
+
+
+def _heavy_tails(rng: Generator, m: int, k: int, hidden: int) -> Parts:
+    # Student's t with two degrees of freedom: no variance, a few agents very far away.
+    scale = np.sqrt(rng.chisquare(2, (m, 1)) / 2)
+    return _with_hidden(rng, rng.standard_normal((m, k)) / scale, hidden, cost=2.0)
+
+
+def _clustered_lines(rng: Generator, m: int, k: int, hidden: int) -> Parts:
+    # Three thin sheets; a rule gains most along the normal of a crowded one.
+    normals = _sphere(rng, 3, k)
+    which = rng.choice(3, size=m, p=[0.5, 0.3, 0.2])
+    seen = 2 * rng.standard_normal((m, k))
+    normal = normals[which]
+    seen -= (seen * normal).sum(axis=1, keepdims=True) * normal
+    seen += 0.05 * rng.standard_normal((m, 1)) * normal
+    return _with_hidden(rng, seen, hidden, cost=5.0)
+
+
+def _ties(rng: Generator, m: int, k: int, hidden: int) -> Parts:
+    # Tenths, duplicates, and a reach of exactly one tenth or two: every comparison is a tie.
+    seen = rng.integers(-3, 4, (m, k)) / 10
+    cost = rng.choice([5.0, 10.0], m)
+    weights = rng.integers(0, 4, m) + (np.arange(m) == 0)
+    return _with_hidden(rng, seen, hidden, cost=cost, weights=weights)
+
+
+def _adversarial(rng: Generator, m: int, k: int, hidden: int) -> Parts:
+    # Everybody lies on a thin sheet whose normal makes a wide angle with P w_f: along P w_f the
+    # sample is spread out and few move; along the normal everybody does (Example 1, generalised).
+    if k == 1:
+        raise InputError("is 1, but P w_f is then the only direction; give 2 or more", field="rank")
+    normal = np.append([0.6, 0.8], np.zeros(k - 2))
+    seen = 4 * (rng.random((m, k)) - 0.5)
+    seen -= np.outer(seen @ normal, normal)
+    seen += 0.005 * rng.standard_normal((m, 1)) * normal
+    quality = np.concatenate([[1.0], np.zeros(k - 1), np.full(hidden, 0.5)])
+    return _with_hidden(rng, seen, hidden, quality, cost=10.0)
+
+
+def _needle(rng: Generator, m: int, k: int, hidden: int) -> Parts:
+    # A few agents share a margin that is far thinner than the others are apart, at 0.6 of ‖P w_f‖.
+    # From anywhere else nothing points to it, and a random set of agents hardly ever lies in it.
+    if k == 1:
+        raise InputError("is 1, but a needle lies across P w_f; give 2 or more", field="rank")
+    seen = _sphere(rng, m, k) * rng.random((m, 1)) ** (1 / k)
+    normal = np.concatenate([[0.6], 0.8 * _unit(rng.standard_normal(k - 1))])
+    planted = rng.permutation(m)[: min(m, max(2 * k, round(NEEDLE_SHARE * m)))]
+    depth = NEEDLE_REACH * rng.uniform(0.75, 0.98, len(planted))
+    seen[planted] -= np.outer(seen[planted] @ normal + depth, normal)
+    quality = np.concatenate([[1.0], np.zeros(k - 1), np.full(hidden, 0.5)])
+    return _with_hidden(rng, seen, hidden, quality, cost=1 / NEEDLE_REACH)
+
+
+def _costs(rng: Generator, m: int, k: int, hidden: int) -> Parts:
+    # Those who are worse off pay more for every step; weights as in a survey.
+    seen = rng.standard_normal((m, k))
+    cost = np.round(3 * np.exp(0.6 * rng.standard_normal(m) - 0.4 * seen[:, 0]), 3)
+    weights = rng.integers(1, 10, m)
+    return _with_hidden(rng, seen, hidden, cost=np.maximum(cost, 0.1), weights=weights)
+
+
+FAMILIES: dict[str, Family] = {
+    "gaussian-mixture": Family("four Gaussian clusters, smoothed with σ = 0.3", _gaussian_mixture),
+    "uniform-ball": Family("uniform in the unit ball", _uniform_ball),
+    "heavy-tails": Family("Student's t with two degrees of freedom", _heavy_tails),
+    "clustered-lines": Family("three thin sheets of unequal size", _clustered_lines),
+    "ties": Family("tenths and duplicates, reach one or two tenths: ties everywhere", _ties),
+    "adversarial": Family("a thin sheet at a wide angle to P w_f", _adversarial),
+    "needle": Family("uniform in the ball, but 2 % share a margin as thin as a needle", _needle),
+    "costs": Family("unequal costs, higher for the worse off, with weights", _costs),
+}
+NAMES = ("example1", *FAMILIES)

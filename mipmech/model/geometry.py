@@ -1,0 +1,265 @@
+"""From an instance to the problem in reduced coordinates, and how much rounding that took.
+
+`reduce` gives z (the agents as the planner sees them, in an orthonormal basis of the rows of B),
+p (the seen part of w_f), reach and weight; a mechanism there is a direction u ∈ R^k and a number b.
+The z are centred and divided by a power of two, so that data at 3e7 with spread 1e6 is as good as
+data at 0 with spread 1. The way back to the user's coordinates is `mechanism.from_reduced`.
+
+Rounding. If the planner sees columns, z differs from the exact coordinates only by the subtraction
+of the centre. For a general `view` the basis itself is rounded. With Q the float basis (k×n),
+L = B Qᵀ and the residual E = B − LQ, the rows of L⁻¹B = Q + L⁻¹E span the exact row space, and an
+exactly orthonormal basis Q* lies within
+
+    ‖Q − Q*‖ ≤ a + g,   a = ‖L⁻¹‖‖E‖,   g = ‖QQᵀ − I‖ + 2a‖Q‖ + a²
+
+of Q (a to reach the row space, g for the inverse root of the Gram matrix there). `Rounding` holds
+these bounds, with the rounding of their own computation added.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mipmech.model.instance import Instance
+from mipmech.rationals import (
+    common_integers,
+    exact_dot,
+    exact_sum,
+    round_down,
+    round_up,
+    sqrt_bounds,
+)
+from mipmech.tolerances import BAND, EPSILON, NOISE, SAFETY, SMALLEST_SPREAD, UNDERFLOW
+from mipmech.validation import frozen
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Rounding:
+    """What the reduction's rounding may have done.
+
+    z : (m,) array, ‖z_i − exact z_i‖ in multiples of the unit; so no score u·z_i is off by more,
+        for any unit vector u
+    basis : ‖Q − Q*‖, the distance of the basis from an exact orthonormal one
+    p : ‖p − exact p‖
+    back : ‖w − Q*ᵀu‖ for the weights w of `mechanism.from_reduced` and any unit vector u
+    """
+
+    z: Floats
+    basis: float
+    p: float
+    back: float
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Geometry:
+    """The problem in reduced coordinates; lengths are in multiples of ``unit``.
+
+    z : (m, k) array, agents; ‖z_i‖ ≤ 1 for those that count
+    p : (k,) array, the seen part of w_f, in the units of the given w_f
+    reach : (m,) array, 1/cost in multiples of unit
+    weight : (m,) array, sums to 1
+    basis : (k, n) array Q, so that z_i ≈ Q(x_i − centre)/unit
+    transfer : (k, k) array L with B ≈ L Q for the independent rows of B; None if the planner sees
+        columns (then Q selects them)
+    """
+
+    instance: Instance
+    z: Floats
+    p: Floats
+    reach: Floats
+    weight: Floats
+    basis: Floats
+    transfer: Floats | None
+    unit: float
+    rounding: Rounding
+
+    @property
+    def centre(self) -> Floats:
+        """The point of Rⁿ whose z is 0."""
+        return self.instance.centre
+
+    def __repr__(self) -> str:
+        return (
+            f"Geometry({self.instance.name!r}: {len(self.z)} agents, rank {self.rank},"
+            f" ‖p‖ = {self.p_norm:.6g}, unit = {self.unit:g})"
+        )
+
+    @property
+    def rank(self) -> int:
+        """k, the number of dimensions that the planner sees."""
+        return int(self.z.shape[1])
+
+    @cached_property
+    def p_norm(self) -> float:
+        """‖P w_f‖, correctly rounded; 0 means, exactly, that no visible rule changes quality."""
+        low, high = sqrt_bounds(seen_square(self.instance))
+        return float((low + high) / 2)
+
+    @cached_property
+    def p_norm_bounds(self) -> tuple[float, float]:
+        """Neighbouring floats around ‖P w_f‖ (the same one twice if it is a float)."""
+        low, high = sqrt_bounds(seen_square(self.instance))
+        return round_down(low), round_up(high)
+
+    @property
+    def band(self) -> float:
+        """Half-width of the band of η in which an answer at η lies, as a share of ‖p‖.
+
+        BAND, or more where the rows of a view are so nearly dependent that weights v in floats
+        cannot come nearer.
+        """
+        return max(BAND, 4 * self.rounding.back)
+
+    @cached_property
+    def radius(self) -> float:
+        """R: the agents that count lie within this distance of a point, in multiples of unit.
+
+        b is free, so any point will do: the centre (their median) or the middle of their box.
+        """
+        z = self.z[self.weight > 0]
+        middle = z.min(axis=0) / 2 + z.max(axis=0) / 2
+        return min(float(_lengths(z).max()), float(_lengths(z - middle).max()))
+
+
+def reduce(instance: Instance) -> Geometry:
+    """The instance in reduced coordinates.
+
+    >>> sample = Instance.from_arrays([[3.0, 7.0], [5.0, 7.0]], [1.0, 1.0], visible=[0], cost=1.0)
+    >>> g = reduce(sample)
+    >>> g.z.ravel().tolist(), g.p.tolist(), g.unit
+    ([-1.0, 1.0], [1.0], 1.0)
+    """
+    make = _select_columns if instance.view.columns is not None else _orthonormalise
+    basis, transfer, z, p, rounding = make(instance)
+    reach = instance.reach
+    counts = instance.weights > 0
+    longest = float(_lengths(z[counts]).max())
+    if longest <= NOISE * float(rounding.z[counts].max()):
+        longest = 0.0  # all stand at one point, as far as anybody can tell
+    furthest = float(reach[counts].max())
+    unit = _power_of_two(max(longest, furthest * SMALLEST_SPREAD) if longest else furthest)
+    relative = instance.weights / instance.weights.max()  # a sum of huge weights might overflow
+    return Geometry(
+        instance=instance,
+        z=frozen(z / unit),
+        p=frozen(p),
+        reach=frozen(reach / unit),
+        weight=frozen(relative / float(exact_sum(relative))),
+        basis=frozen(basis),
+        transfer=transfer,
+        unit=unit,
+        rounding=replace(rounding, z=frozen(rounding.z / unit + UNDERFLOW)),
+    )
+
+
+def seen_square(instance: Instance) -> Fraction:
+    """‖P w_f‖² in rationals: (B w_f)ᵀ (B Bᵀ)⁻¹ (B w_f) for independent rows of B."""
+    view = instance.view
+    if view.columns is not None:
+        p = instance.quality[list(view.columns)]
+        return exact_dot(p, p)
+    # Whole numbers throughout (a row's scale cancels), and elimination without fractions (Bareiss):
+    # the last two pivots are the determinants of the Gram matrix, plain and bordered by B w_f.
+    rows = [common_integers(view.matrix[row])[0] for row in view.rows]
+    quality, shift = common_integers(instance.quality)
+    bordered = [*rows, quality]
+    table = [[int(a @ b) for b in bordered] for a in bordered]
+    table[-1][-1] = 0
+    previous = 1
+    for pivot in range(len(rows)):
+        chosen = table[pivot]
+        for row in table[pivot + 1 :]:
+            factor = row[pivot]
+            for column in range(pivot, len(row)):
+                row[column] = (row[column] * chosen[pivot] - factor * chosen[column]) // previous
+        previous = chosen[pivot]
+    return Fraction(-table[-1][-1], previous << 2 * shift)
+
+
+Reduction = tuple[Floats, Floats | None, Floats, Floats, Rounding]
+
+
+def _select_columns(instance: Instance) -> Reduction:
+    columns = list(instance.view.columns or ())
+    basis = np.zeros((len(columns), instance.width))
+    basis[np.arange(len(columns)), columns] = 1.0
+    z = instance.agents[:, columns] - instance.centre[columns]
+    p = instance.quality[columns]
+    return basis, None, z, p, Rounding(EPSILON * SAFETY * _lengths(z), 0.0, 0.0, 0.0)
+
+
+def _orthonormalise(instance: Instance) -> Reduction:
+    rows = instance.view.matrix[list(instance.view.rows)]
+    # Rows of very different lengths would spoil the factorisation; powers of two are exact
+    # (nothing underflows: `tolerances.SMALLEST`).
+    scale = 2.0 ** np.frexp(np.abs(rows).max(axis=1))[1]
+    rows = rows / scale[:, None]
+    basis = np.linalg.qr(rows.T)[0].T.copy()
+    # The sign is free; make the largest entry positive, so that axes point the way people expect.
+    basis *= np.sign(basis[np.arange(len(basis)), np.abs(basis).argmax(axis=1)])[:, None]
+    transfer = rows @ basis.T
+    # The computed inverse is good to 1e-7 at worst (`tolerances.DEPENDENT`): SAFETY covers it.
+    inverse = SAFETY * float(np.linalg.norm(np.linalg.inv(transfer)))
+    basis_error = _basis_error(rows, basis, transfer, inverse)
+    offsets = instance.agents - instance.centre
+    z = offsets @ basis.T
+    z_error = basis_error + _gamma(instance.width + 2) * math.sqrt(len(rows))
+    # B w_f is exact before it is rounded once: it may cancel to almost nothing.
+    seen = np.array([float(exact_dot(row, instance.quality)) for row in rows])
+    p = np.linalg.solve(transfer, seen)
+    residual = np.abs(transfer @ p - seen) + _gamma(len(p) + 2) * (
+        np.abs(transfer) @ np.abs(p) + np.abs(seen)
+    )
+    p_error = basis_error * _length(p) + inverse * _length(residual)
+    # v = L⁻ᵀu is computed and rounded: a small multiple of the condition of L.
+    norm = float(np.linalg.norm(transfer))
+    back = SAFETY * (basis_error + _gamma((len(rows) + 2) ** 2) * norm * inverse)
+    z_errors = SAFETY * z_error * _lengths(offsets)
+    rounding = Rounding(z_errors, basis_error, SAFETY * p_error, back)
+    return basis, frozen(transfer * scale[:, None]), z, p, rounding
+
+
+def _basis_error(rows: Floats, basis: Floats, transfer: Floats, inverse: float) -> float:
+    """‖Q − Q*‖ as in the module's docstring; Frobenius norms throughout."""
+    k, n = rows.shape
+    off_space = np.abs(rows - transfer @ basis) + _gamma(k + 2) * (
+        np.abs(rows) + np.abs(transfer) @ np.abs(basis)
+    )
+    gram = np.abs(basis @ basis.T - np.eye(k)) + _gamma(n + 2) * (
+        np.abs(basis) @ np.abs(basis).T + np.eye(k)
+    )
+    a = inverse * float(np.linalg.norm(off_space))
+    g = float(np.linalg.norm(gram)) + 2 * a * float(np.linalg.norm(basis)) + a * a
+    return SAFETY * (a + g)
+
+
+def _gamma(operations: int) -> float:
+    """The usual bound on the relative error of a sum of products with so many operations."""
+    return operations * EPSILON / (1 - operations * EPSILON)
+
+
+def _lengths(vectors: Floats) -> Floats:
+    """The lengths of the rows; scaled first, so that no square underflows or overflows."""
+    largest = float(np.abs(vectors).max(initial=0.0))
+    if largest == 0:
+        return np.zeros(len(vectors))
+    scaled = vectors / largest
+    return np.asarray(np.sqrt(np.einsum("ij,ij->i", scaled, scaled)) * largest)
+
+
+def _length(vector: Floats) -> float:
+    return float(_lengths(vector[None, :])[0])
+
+
+def _power_of_two(value: float) -> float:
+    """The smallest power of two that is not below the value (up to a rounding of its size)."""
+    mantissa, exponent = math.frexp(value)
+    return math.ldexp(1.0, exponent - (mantissa == 0.5))

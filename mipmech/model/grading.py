@@ -1,0 +1,333 @@
+"""The exact truth: density, gain and value of a mechanism in rationals. The only grader.
+
+For a rule w·x ≥ b with any w ≠ 0, let d_i = b − w·x_i. Agent i moves iff d_i ≥ 0 and
+c_i² d_i² ≤ ‖w‖² (Lemma 1 without the root; both ends closed), and
+
+    Gain = (w·w_f) Σ ω_i d_i / ‖w‖²   over those who move.
+
+The floats of the file are rationals, so all of this is exact. A float filter with an error bound
+settles almost every agent; integers settle the rest; sums are exact (`exact.exact_dot`), so that a
+million agents take about a second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mipmech.model.instance import Instance
+from mipmech.model.mechanism import Mechanism
+from mipmech.rationals import (
+    clamped,
+    common_integers,
+    exact_dot,
+    exact_sum,
+    fractions,
+    round_down,
+    round_up,
+    sqrt_bounds,
+)
+from mipmech.tolerances import EPSILON, UNDERFLOW
+
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+Sides = NDArray[np.int8]
+Numbers = NDArray[np.int64]
+
+# Above this many undecided agents it pays to look for equal ones first.
+WORTH_SORTING = 256
+
+
+class Side(IntEnum):
+    """Where an agent stands before it moves."""
+
+    ABOVE = -1  # passes already
+    INSIDE = 0  # in the margin: moves (by 0 if exactly on the threshold)
+    BEYOND = 1  # too far to move
+
+
+@dataclass(frozen=True)
+class Line:
+    """A direction in the user's coordinates, exactly, scaled by a power of two to about 1.
+
+    columns, weights : the features with a weight, and their weights
+    factor : the power of two
+    square, rate : ‖w‖² and w·w_f, scaled
+    """
+
+    columns: tuple[int, ...]
+    weights: tuple[Fraction, ...]
+    factor: Fraction
+    square: Fraction
+    rate: Fraction
+
+    @classmethod
+    def of(cls, instance: Instance, mechanism: Mechanism) -> Line:
+        """The line of a mechanism that fits the instance."""
+        exact = mechanism.exact_weights(instance)
+        largest = max(abs(w) for w in exact)
+        exponent = largest.numerator.bit_length() - largest.denominator.bit_length()
+        factor = Fraction(2) ** -exponent
+        columns = tuple(j for j, weight in enumerate(exact) if weight)
+        weights = tuple(exact[j] * factor for j in columns)
+        quality = fractions(instance.quality[list(columns)])
+        return cls(columns, weights, factor, _dot(weights, weights), _dot(weights, quality))
+
+
+def _dot(a: Sequence[Fraction], b: Sequence[Fraction]) -> Fraction:
+    return sum((x * y for x, y in zip(a, b, strict=True)), Fraction(0))
+
+
+class ExactDirection:
+    """The scores of a sample along a direction, and the thresholds there.
+
+    Scores and ends are floats in units of their own (weights scaled by a power of two, taken from
+    a centre), each within ``error`` of the exact number in these units.
+
+    line : the direction, exactly
+    scores : (m,) array, w·(x_i − centre)
+    limits : (m,) array, reach_i ‖w‖, so that agent i is in the margin for b in [score, score+limit]
+    error : (m,) array, bounds the rounding of scores and of scores + limits
+    """
+
+    def __init__(self, instance: Instance, mechanism: Mechanism) -> None:
+        self.instance = instance
+        self.line = line = Line.of(instance, mechanism)
+        columns = list(line.columns)
+        self.x = instance.agents[:, columns]
+        centre = instance.centre[columns]
+        self.centre_score = self._score(centre)
+        rounded = np.array([float(w) for w in line.weights])
+        offsets = self.x - centre
+        self.scores: Floats = offsets @ rounded
+        self.norm = float(sum(sqrt_bounds(line.square)) / 2)
+        self.limits: Floats = self.norm / instance.cost
+        # Subtraction, rounding of w, products and sums: fewer than n + 4 roundings on a path.
+        np.abs(offsets, out=offsets)
+        self.error: Floats = (len(columns) + 4) * EPSILON * (offsets @ np.abs(rounded))
+        self.error += 8 * EPSILON * self.limits + UNDERFLOW
+
+    def _score(self, x: Floats) -> Fraction:
+        """w·x in rationals, scaled."""
+        return _dot(self.line.weights, fractions(x))
+
+    def level(self, threshold: float) -> Fraction:
+        """A threshold in the units of the scores."""
+        return Fraction(threshold) * self.line.factor - self.centre_score
+
+    def threshold(self, level: float) -> float:
+        """A level in the units of the scores as a threshold, rounded."""
+        return clamped((Fraction(level) + self.centre_score) / self.line.factor)
+
+    def left_end(self, agent: int) -> float:
+        """The smallest threshold that agent does not pass already (or meets exactly)."""
+        return round_up(self._score(self.x[agent]) / self.line.factor)
+
+    def right_end(self, agent: int) -> float:
+        """The largest threshold within the agent's reach."""
+        norm = sqrt_bounds(self.line.square)[0]
+        reach = norm / Fraction(float(self.instance.cost[agent]))
+        return round_down((self._score(self.x[agent]) + reach) / self.line.factor)
+
+    def recount(self, mechanism: Mechanism, threshold: float) -> Recount:
+        """The outcome of the mechanism (of this direction) with this threshold."""
+        return Recount(self.instance, mechanism.at(threshold), self.line, self.sides(threshold))
+
+    def sides(self, threshold: float, agents: Numbers | None = None) -> Sides:
+        """The `Side` of every agent (or of those listed), exactly."""
+        scores, limits, error = self.scores, self.limits, self.error
+        if agents is not None:
+            scores, limits, error = scores[agents], limits[agents], error[agents]
+        level = clamped(self.level(threshold))
+        distance = level - scores
+        doubt = error + 4 * EPSILON * (abs(level) + np.abs(distance))
+        above = distance < -doubt
+        beyond = distance - limits > doubt
+        inside = (distance > doubt) & (limits - distance > doubt)
+        result = beyond.astype(np.int8) - above.astype(np.int8)
+        open_cases = np.flatnonzero(~(above | beyond | inside))
+        if len(open_cases):
+            numbers = open_cases if agents is None else agents[open_cases]
+            result[open_cases] = self._settle(threshold, numbers)
+        return result
+
+    def _settle(self, threshold: float, agents: Numbers) -> Sides:
+        """The sides of agents that floats cannot tell, in integers."""
+        rows = np.column_stack([self.x[agents], self.instance.cost[agents]])
+        inverse: NDArray[np.intp] | slice = slice(None)
+        if len(agents) > WORTH_SORTING:
+            rows, inverse = np.unique(rows, axis=0, return_inverse=True)
+            inverse = inverse.reshape(-1)
+        x, x_shift = common_integers(rows[:, :-1])
+        cost, cost_shift = common_integers(rows[:, -1])
+        # All denominators are powers of two; bring everything to the largest of them.
+        bound = Fraction(threshold) * self.line.factor
+        w_shift = max(w.denominator for w in self.line.weights).bit_length() - 1
+        shift = max(x_shift + w_shift, bound.denominator.bit_length() - 1)
+        score = sum(
+            x[:, j] * int(w * (1 << (shift - x_shift))) for j, w in enumerate(self.line.weights)
+        )
+        distance = int(bound * (1 << shift)) - score
+        limit = int(self.line.square * (1 << 2 * (shift + cost_shift)))
+        squared = (cost * distance) ** 2
+        sides = np.where(distance < 0, Side.ABOVE, np.where(squared <= limit, 0, Side.BEYOND))
+        return np.asarray(sides, dtype=np.int8)[inverse]
+
+
+@dataclass(frozen=True, eq=False)
+class Recount:
+    """A mechanism's exact outcome on an instance; every figure is a Fraction.
+
+    sides : (m,) array of `Side`
+    """
+
+    instance: Instance
+    mechanism: Mechanism
+    line: Line
+    sides: Sides
+
+    def __repr__(self) -> str:
+        count = len(self.covered)
+        return (
+            f"Recount({count} of {len(self.sides)} move: density={float(self.density):.6g},"
+            f" gain={float(self.gain):.6g}; {self.mechanism})"
+        )
+
+    @property
+    def covered(self) -> Numbers:
+        """The numbers of the agents in the margin."""
+        return np.flatnonzero(self.sides == Side.INSIDE)
+
+    @property
+    def accepted(self) -> Flags:
+        """Who passes in the end."""
+        return self.sides <= Side.INSIDE
+
+    @cached_property
+    def density(self) -> Fraction:
+        """Den: the share of agents in the margin."""
+        return _mass(self.instance, self.sides == Side.INSIDE)
+
+    @cached_property
+    def moved(self) -> Fraction:
+        """Σ ω_i d_i over those who move, for the direction's scaled weights: ‖w‖ times SDen."""
+        inside = self.sides == Side.INSIDE
+        line = self.line
+        bound = Fraction(self.mechanism.threshold) * line.factor
+        scores = _mean(self.instance, inside, line.columns, line.weights)
+        return bound * self.density - scores
+
+    @cached_property
+    def gain(self) -> Fraction:
+        """How much the mechanism raises mean quality."""
+        return self.line.rate * self.moved / self.line.square
+
+    @cached_property
+    def baseline(self) -> Fraction:
+        """E[f(x)]: the mean quality before any mechanism."""
+        return baseline(self.instance)
+
+    @property
+    def value(self) -> Fraction:
+        """Val: the mean quality after everyone has responded."""
+        return self.baseline + self.gain
+
+    @cached_property
+    def accepted_share(self) -> Fraction:
+        """The share of agents who pass in the end."""
+        return _mass(self.instance, self.accepted)
+
+    @cached_property
+    def accepted_quality(self) -> Fraction | None:
+        """E[f | accepted] after the moves (the paper's Discussion); None if nobody passes."""
+        if not self.accepted_share:
+            return None
+        return (_quality(self.instance, self.accepted) + self.gain) / self.accepted_share
+
+    @cached_property
+    def soft_density(self) -> float:
+        """SDen in the user's units; the only figure with a root in it, hence a float."""
+        return float(self.moved / sqrt_bounds(self.line.square)[0])
+
+    @cached_property
+    def soft_density_below(self) -> Fraction:
+        """SDen in the user's units, from below by less than 2^-200 of itself."""
+        low, high = sqrt_bounds(self.line.square)
+        return self.moved / (high if self.moved > 0 else low)
+
+    def eta_within(self, eta: float, tolerance: float) -> bool:
+        """Whether |w·w_f/‖w‖ − η| ≤ tolerance, exactly up to 2^-200."""
+        low, high = sqrt_bounds(self.line.square)
+        ends = sorted((self.line.rate / low, self.line.rate / high))
+        center, width = Fraction(eta), Fraction(tolerance)
+        return center - width <= ends[0] and ends[1] <= center + width
+
+    @property
+    def eta(self) -> float:
+        """w·w_f/‖w‖, rounded: quality gained per unit of distance moved."""
+        return float(self.line.rate / sqrt_bounds(self.line.square)[0])
+
+    def to_dict(self) -> dict[str, Any]:
+        """The figures as floats."""
+        quality = self.accepted_quality
+        return {
+            "mechanism": self.mechanism.to_dict(),
+            "density": float(self.density),
+            "gain": float(self.gain),
+            "value": float(self.value),
+            "accepted_share": float(self.accepted_share),
+            "accepted_quality": None if quality is None else float(quality),
+            "covered": self.covered.tolist(),
+        }
+
+
+def _mass(instance: Instance, agents: Flags | slice) -> Fraction:
+    """Σ ω_i over some agents, ω normalised."""
+    return exact_sum(instance.weights[agents]) / exact_sum(instance.weights)
+
+
+def _mean(
+    instance: Instance,
+    agents: Flags | slice,
+    columns: Sequence[int],
+    coefficients: Sequence[Fraction],
+) -> Fraction:
+    """Σ ω_i (coefficients · x_i) over some agents, ω normalised."""
+    weights = instance.weights[agents]
+    sums = [exact_dot(instance.agents[agents, j], weights) for j in columns]
+    return _dot(coefficients, sums) / exact_sum(instance.weights)
+
+
+def _quality(instance: Instance, agents: Flags | slice) -> Fraction:
+    """Σ ω_i f(x_i) over some agents, before they move."""
+    columns = [int(j) for j in np.flatnonzero(instance.quality)]
+    mean = _mean(instance, agents, columns, fractions(instance.quality[columns]))
+    return mean - Fraction(instance.quality_offset) * _mass(instance, agents)
+
+
+def baseline(instance: Instance) -> Fraction:
+    """E[f(x)]: the mean quality before any mechanism."""
+    return _quality(instance, slice(None))
+
+
+def recount(instance: Instance, mechanism: Mechanism) -> Recount:
+    """Grade a mechanism in rationals.
+
+    Ties are settled exactly. The float 0.1 is above 1/10, so a threshold of 0.1 is beyond a reach
+    of 1/10; the rule 10x ≥ 1 is not:
+
+    >>> sample = Instance.from_arrays([[0.0], [1.0]], [1.0], visible=[0], cost=[10.0, 1.0])
+    >>> recount(sample, Mechanism((1.0,), 0.1)).density
+    Fraction(0, 1)
+    >>> recount(sample, Mechanism((10.0,), 1.0)).gain
+    Fraction(1, 20)
+    """
+    direction = ExactDirection(instance, mechanism)
+    return direction.recount(mechanism, mechanism.threshold)

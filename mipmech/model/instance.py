@@ -1,0 +1,577 @@
+"""Instances: the sample, the quality, what the planner sees, and the JSON file that holds them.
+
+The file format is `mipmech/instance@1`, described in `instances/README.md`. The floats of the file
+are the data, exactly; nothing here rounds or scales them (see `geometry`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mipmech import files, validation
+from mipmech.errors import InputError, did_you_mean, shorten
+from mipmech.model import tables
+from mipmech.model import view as views
+from mipmech.model.known import Known, parse_known
+from mipmech.model.view import View
+from mipmech.tolerances import LARGEST
+
+Floats = NDArray[np.float64]
+
+FORMAT = "mipmech/instance@1"
+
+REQUIRED = ("format", "name", "agents", "quality", "cost")
+SEEN = ("visible", "projection", "view")
+OPTIONAL = ("features", "quality_offset", "weights", "smoothing", "source", "known")
+FIELDS = (*REQUIRED, *SEEN, *OPTIONAL)
+
+
+@dataclass(frozen=True)
+class Smoothing:
+    """The sample is drawn from a σ-smoothed distribution whose base has this radius."""
+
+    sigma: float
+    radius: float
+
+    def to_dict(self) -> dict[str, float]:
+        """The object in the file."""
+        return {"sigma": self.sigma, "radius": self.radius}
+
+
+class Frame(Protocol):
+    """What `Instance.from_frame` needs of a data frame; pandas and polars both have it."""
+
+    @property
+    def columns(self) -> Any:
+        """The names of the columns."""
+
+    def __getitem__(self, key: str, /) -> Any:
+        """A column."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Instance:
+    """A sample of agents, their quality, their costs, and what the planner sees of them.
+
+    Make one with `load`, `from_arrays` or `from_frame`, which validate; the arrays are read-only.
+
+    agents : (m, n) array, the features x_i
+    quality, quality_offset : w_f (n,) and b_f, so that f(x) = w_f·x − b_f
+    view : what the planner sees of x
+    cost : (m,) array, agent i pays cost_i per unit of distance moved; passing is worth 1
+    weights : (m,) array, not normalised
+    """
+
+    name: str
+    agents: Floats
+    quality: Floats
+    quality_offset: float
+    view: View
+    cost: Floats
+    weights: Floats
+    features: tuple[str, ...] | None = None
+    smoothing: Smoothing | None = None
+    source: str = ""
+    known: Known | None = None
+    path: Path | None = None
+
+    @classmethod
+    def load(cls, path: str | Path) -> Instance:
+        """Read and validate an instance file.
+
+        Raises `InputError`, which names the file, the field, the row and the remedy.
+        """
+        file = Path(path)
+        try:
+            return _parse(_read_json(file), file)
+        except InputError as error:
+            raise error.located(file) from None
+        except OSError as error:
+            raise InputError(f"cannot be read: {files.reason(error)}", file=file) from None
+
+    @classmethod
+    def from_arrays(
+        cls,
+        agents: ArrayLike,
+        quality: ArrayLike,
+        *,
+        cost: ArrayLike,
+        visible: Sequence[str | int] | None = None,
+        view: ArrayLike | None = None,
+        projection: ArrayLike | None = None,
+        weights: ArrayLike | None = None,
+        quality_offset: float = 0.0,
+        features: Sequence[str] | None = None,
+        name: str = "unnamed",
+        smoothing: Smoothing | None = None,
+        source: str = "",
+        known: Known | None = None,
+    ) -> Instance:
+        """An instance from arrays; exactly one of ``visible``, ``view``, ``projection``.
+
+        >>> Instance.from_arrays([[0.0, 1.0], [2.0, 0.5]], [1.0, 1.0], visible=[1], cost=2.0)
+        Instance('unnamed': 2 agents, 2 features, 1 seen)
+        """
+        x = validation.array(agents, "agents", 2)
+        m, n = x.shape
+        if m == 0:
+            raise InputError("is empty; a sample needs at least one agent", field="agents")
+        if n == 0:
+            raise InputError("has no features; give every agent at least one", field="agents")
+        names = None if features is None else _names(features, n)
+        w_f = validation.length(
+            validation.array(quality, "quality", 1), n, "quality", "one per feature"
+        )
+        if np.abs(w_f).max() < 1 / LARGEST:
+            raise InputError(
+                "is zero, so no rule can raise it; give at least one feature a coefficient",
+                field="quality",
+            )
+        validation.check_not_tiny(w_f, "quality")
+        offset = validation.number(quality_offset, "quality_offset")
+        return cls(
+            name=validation.text(name, "name"),
+            agents=validation.frozen(x),
+            quality=validation.frozen(w_f),
+            quality_offset=offset,
+            view=_seen(visible, view, projection, names, n),
+            cost=validation.frozen(_costs(cost, m)),
+            weights=validation.frozen(_weights(weights, m)),
+            features=names,
+            smoothing=None if smoothing is None else _smoothing(smoothing.to_dict()),
+            source=validation.text(source, "source", lines=True),
+            known=None if known is None else parse_known(known.to_dict()),
+        )
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Frame,
+        *,
+        quality: Mapping[str, float],
+        visible: Sequence[str],
+        cost: float | str,
+        weights: str | None = None,
+        features: Sequence[str] | None = None,
+        **others: Any,
+    ) -> Instance:
+        """An instance from a pandas or polars data frame.
+
+        ``quality`` maps columns to coefficients. The features are the columns named in ``quality``
+        or ``visible`` (in the frame's order) unless ``features`` lists them. ``cost`` is a number
+        or a column; ``weights`` a column. Other arguments are those of `from_arrays`.
+        """
+        if isinstance(visible, str):
+            raise InputError(f"is the text {visible!r}; give a list of names", field="visible")
+        if not isinstance(quality, Mapping):
+            raise InputError("must map column names to coefficients", field="quality")
+        if not hasattr(frame, "columns"):
+            raise InputError("is no data frame of pandas or polars", field="frame")
+        columns = [str(c) for c in frame.columns]
+        wanted = set(quality) | set(visible)
+        chosen = [c for c in columns if c in wanted] if features is None else list(features)
+        single = [c for c in (cost, weights) if isinstance(c, str)]
+        for column in [*quality, *visible, *chosen, *single]:
+            if column not in columns:
+                raise InputError(
+                    f"the frame has no column {shorten(column)}; it has"
+                    f" {shorten(', '.join(columns), 200)}",
+                    field="frame",
+                )
+        for column in quality:
+            if column not in chosen:
+                raise InputError(
+                    f"names {shorten(column)}, which is not among the features", field="quality"
+                )
+
+        def values(column: str, field: str) -> Floats:
+            try:
+                return validation.array(frame[column], field, 1)
+            except InputError as error:
+                text = f"column {shorten(column)}: {error.message}"
+                raise InputError(text, field=field, row=error.row) from None
+
+        return cls.from_arrays(
+            np.column_stack([values(c, "agents") for c in chosen]),
+            [quality.get(c, 0.0) for c in chosen],
+            visible=list(visible),
+            cost=values(cost, "cost") if isinstance(cost, str) else cost,
+            weights=None if weights is None else values(weights, "weights"),
+            features=chosen,
+            **others,
+        )
+
+    def __repr__(self) -> str:
+        return (
+            f"Instance({self.name!r}: {self.size} agents, {self.width} features,"
+            f" {self.view.rank} seen)"
+        )
+
+    def __len__(self) -> int:
+        return self.size
+
+    @property
+    def reach(self) -> Floats:
+        """ℓ_i = 1/cost_i, rounded: how far each agent moves to pass."""
+        return 1 / self.cost
+
+    @property
+    def size(self) -> int:
+        """m, the number of agents."""
+        return int(self.agents.shape[0])
+
+    @property
+    def width(self) -> int:
+        """n, the number of features, seen or not."""
+        return int(self.agents.shape[1])
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """The names in the file, or x0, x1, …"""
+        return self.features or tuple(f"x{j}" for j in range(self.width))
+
+    @cached_property
+    def centre(self) -> Floats:
+        """The median of the agents that count, an (n,) array: where float work starts from.
+
+        Any point would do, since thresholds are free; the median keeps most agents near it, so that
+        one agent far away costs only itself its digits.
+        """
+        return validation.frozen(np.median(self.agents[self.weights > 0], axis=0))
+
+    @cached_property
+    def digest(self) -> str:
+        """What makes two instances the same problem, as 64 hexadecimal digits.
+
+        sha256 over the format's name, m, n, the number of rows of B and whether there is smoothing
+        (four little-endian int64), then agents, quality, offset, cost and weights (one per agent),
+        B, σ and radius, all little-endian float64, row by row, with −0 written as 0.
+        """
+        smoothed = [] if self.smoothing is None else [self.smoothing.sigma, self.smoothing.radius]
+        sizes = [self.size, self.width, len(self.view.matrix), int(bool(smoothed))]
+        total = hashlib.sha256(FORMAT.encode())
+        total.update(np.array(sizes, dtype="<i8").tobytes())
+        parts: list[ArrayLike] = [self.agents, self.quality, [self.quality_offset]]
+        parts += [self.cost, self.weights, self.view.matrix, smoothed]
+        for part in parts:
+            total.update((np.asarray(part, dtype="<f8") + 0.0).tobytes())
+        return total.hexdigest()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The object in the file, agents inline."""
+        result: dict[str, Any] = {"format": FORMAT, "name": self.name}
+        if self.source:
+            result["source"] = self.source
+        if self.features is not None:
+            result["features"] = list(self.features)
+        result["quality"] = self.quality.tolist()
+        if self.quality_offset:
+            result["quality_offset"] = self.quality_offset
+        if self.view.columns is not None and _selects(self.view):
+            names = self.features or range(self.width)
+            result["visible"] = [names[c] for c in self.view.columns]
+        else:
+            result["view"] = self.view.matrix.tolist()
+        same_cost = (self.cost == self.cost[0]).all()
+        result["cost"] = float(self.cost[0]) if same_cost else self.cost.tolist()
+        if (self.weights != 1).any():
+            result["weights"] = self.weights.tolist()
+        if self.smoothing is not None:
+            result["smoothing"] = self.smoothing.to_dict()
+        if self.known is not None:
+            result["known"] = self.known.to_dict()
+        result["agents"] = self.agents.tolist()
+        return result
+
+    def save(
+        self,
+        path: str | Path,
+        agents: Literal["inline", "csv", "npy"] = "inline",
+        table: str | None = None,
+    ) -> None:
+        """Write the instance; ``csv`` and ``npy`` put the agents into a file beside it.
+
+        That file has the instance's name with another ending, unless ``table`` names it.
+        Every float is written so that it reads back the same, and a file is either the old one or
+        the new one, never half of it.
+        """
+        file = Path(path)
+        content = self.to_dict()
+        if agents != "inline" and file.name == (table or f"{file.stem}.{agents}"):
+            raise InputError(
+                f"would hold both the instance and its {agents} table; give it another ending",
+                file=file,
+            )
+        try:
+            if agents == "csv":
+                beside = file.with_name(table or f"{file.stem}.csv")
+                if all(tables.is_number(name) for name in self.feature_names):
+                    raise InputError(
+                        "are all numbers, which no CSV header can be; save inline or as npy",
+                        file=file,
+                        field="features",
+                    )
+                rows = [",".join(map(repr, row)) for row in self.agents.tolist()]
+                header = ",".join(_quoted(name) for name in self.feature_names)
+                files.write(beside, "\n".join([header, *rows, ""]).encode())
+                content["agents"] = {"csv": beside.name}
+                content.pop("features", None)
+            elif agents == "npy":
+                beside = file.with_name(table or f"{file.stem}.npy")
+                buffer = io.BytesIO()
+                np.save(buffer, self.agents, allow_pickle=False)
+                files.write(beside, buffer.getvalue())
+                content["agents"] = {"npy": beside.name}
+            files.write(file, _pretty(content).encode())
+        except OSError as error:
+            raise InputError(f"cannot be written: {files.reason(error)}", file=file) from None
+
+
+# ------------------------------------------------------------------- reading
+
+
+def _read_json(file: Path) -> dict[str, Any]:
+    text = files.read_text(file)
+    try:
+        content = json.loads(text, parse_int=_integer, object_pairs_hook=_object)
+    except json.JSONDecodeError as error:
+        raise InputError(
+            f"is not JSON: {error.msg} at line {error.lineno}, column {error.colno}"
+        ) from None
+    except RecursionError:
+        raise InputError("is nested too deeply to be an instance") from None
+    if not isinstance(content, dict):
+        raise InputError(f"holds {validation.kind(content)}; an instance file is one JSON object")
+    return content
+
+
+def _integer(digits: str) -> int | float:
+    # Python refuses to parse integers of thousands of digits; as a float such a one is infinite
+    # and is reported as too large, with its field.
+    return int(digits) if len(digits) <= 18 else float(digits)
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    result: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in result:
+            raise InputError("appears twice; keep one", field=shorten(key).strip("'\""))
+        result[key] = value
+    return result
+
+
+def _parse(content: dict[str, Any], file: Path) -> Instance:
+    if "format" not in content:
+        raise InputError(f'is missing; add "format": "{FORMAT}"', field="format")
+    if content["format"] != FORMAT:
+        raise InputError(
+            f'is {validation.kind(content["format"])}; this program reads "{FORMAT}"',
+            field="format",
+        )
+    for key in content:
+        if key not in FIELDS:
+            raise InputError(
+                "is not a field of the format; the fields are "
+                + ", ".join(FIELDS)
+                + did_you_mean(key, FIELDS),
+                field=shorten(key).strip("'\""),
+            )
+    for key in REQUIRED:
+        if key not in content:
+            raise InputError(f"is missing; add {key!r} to the file", field=key)
+    agents, features = _agents(content, file)
+    visible = content.get("visible")
+    if visible is not None and not isinstance(visible, list):
+        raise InputError(
+            f"is {validation.kind(visible)}; give a list of names or column numbers",
+            field="visible",
+        )
+    seen = {
+        key: validation.rows(content[key], key) for key in ("projection", "view") if key in content
+    }
+    if "visible" in content and visible is None:
+        raise InputError("is null; give a list of names or column numbers", field="visible")
+    weights = content.get("weights")
+    cost = content["cost"]
+    instance = Instance.from_arrays(
+        agents,
+        validation.numbers(content["quality"], "quality"),
+        cost=validation.numbers(cost, "cost")
+        if isinstance(cost, list)
+        else validation.number(cost, "cost"),
+        visible=visible,
+        view=seen.get("view"),
+        projection=seen.get("projection"),
+        weights=validation.numbers(weights, "weights") if "weights" in content else None,
+        quality_offset=validation.number(content.get("quality_offset", 0.0), "quality_offset"),
+        features=features,
+        name=validation.text(content["name"], "name"),
+        smoothing=_smoothing(content["smoothing"]) if "smoothing" in content else None,
+        source=validation.text(content.get("source", ""), "source", lines=True),
+        known=parse_known(content["known"]) if "known" in content else None,
+    )
+    object.__setattr__(instance, "path", file)
+    return instance
+
+
+def _agents(content: dict[str, Any], file: Path) -> tuple[NDArray[Any], Sequence[str] | None]:
+    agents = content["agents"]
+    features = content.get("features")
+    if "features" in content and not isinstance(features, list):
+        raise InputError(f"is {validation.kind(features)}; give a list of names", field="features")
+    if isinstance(agents, list):
+        return validation.rows(agents, "agents"), features
+    if not isinstance(agents, dict) or len(agents) != 1 or not {"csv", "npy"} & set(agents):
+        raise InputError(
+            f'is {validation.kind(agents)}; give rows of numbers, or {{"csv": "file.csv"}}, or'
+            ' {"npy": "file.npy"}',
+            field="agents",
+        )
+    ((kind, name),) = agents.items()
+    if not isinstance(name, str):
+        raise InputError(f"{kind!r} is {validation.kind(name)}; give a file's name", field="agents")
+    table = files.beside(file.parent, name)
+    if kind == "npy":
+        return tables.read_npy(table), features
+    values, header = tables.read_csv(table)
+    if features is not None and list(header) != features:
+        raise InputError(
+            f"differ from the header of {shorten(name)}; leave 'features' out, the header has them",
+            field="features",
+        )
+    return values, header
+
+
+# ---------------------------------------------------------------- validation
+
+
+def _costs(cost: ArrayLike, m: int) -> Floats:
+    single = np.ndim(cost) == 0
+    array = (
+        np.full(m, validation.number(cost, "cost")) if single else validation.array(cost, "cost", 1)
+    )
+    validation.length(array, m, "cost", "one for all agents, or one per agent")
+    for row in np.flatnonzero(array < 1 / LARGEST)[:1]:
+        value = float(array[row])
+        what = "must be above 0" if value <= 0 else f"must be at least {1 / LARGEST:g}"
+        raise InputError(
+            f"is {value:g}; it {what}: the reach 1/cost is how far an agent moves to pass",
+            field="cost",
+            row=None if single else int(row),
+        )
+    return array
+
+
+def _weights(weights: ArrayLike | None, m: int) -> Floats:
+    if weights is None:
+        return np.ones(m)
+    array = validation.length(
+        validation.array(weights, "weights", 1), m, "weights", "one per agent"
+    )
+    for row in np.flatnonzero(array < 0)[:1]:
+        raise InputError(
+            f"is {array[row]:g}; a weight must be 0 or more", field="weights", row=int(row)
+        )
+    if not (array > 0).any():
+        raise InputError("are all 0; give at least one agent a weight", field="weights")
+    return array
+
+
+def _names(features: Sequence[object], width: int) -> tuple[str, ...]:
+    names: dict[str, int] = {}
+    for row, feature in enumerate(features):
+        try:
+            name = validation.text(feature, "features")
+        except InputError as error:
+            raise InputError(error.message, field="features", row=row) from None
+        if name != name.strip():
+            raise InputError(
+                f"has blanks around {shorten(name)}; remove them", field="features", row=row
+            )
+        if name in names:
+            raise InputError(
+                f"has {shorten(name)} twice; names must be distinct", field="features", row=row
+            )
+        names[name] = row
+    if len(names) != width:
+        raise InputError(
+            f"has {len(names)} names, {width} expected: one per feature", field="features"
+        )
+    return tuple(names)
+
+
+def _seen(
+    visible: Sequence[str | int] | None,
+    view: ArrayLike | None,
+    projection: ArrayLike | None,
+    features: tuple[str, ...] | None,
+    width: int,
+) -> View:
+    choices = {"visible": visible, "projection": projection, "view": view}
+    given = [key for key, value in choices.items() if value is not None]
+    if len(given) != 1:
+        found = " and ".join(given) or "none"
+        raise InputError(
+            f"exactly one of visible, projection, view says what the planner sees; found {found}",
+            field=given[1] if given else "visible",
+        )
+    if visible is not None:
+        return views.from_visible(views.column_numbers(visible, features, width), width)
+    matrix = validation.frozen(validation.array(choices[given[0]], given[0], 2))  # type: ignore[arg-type]
+    if matrix.shape[1] != width or not len(matrix):
+        raise InputError(
+            f"has rows of {matrix.shape[1]} numbers, {width} expected: one per feature",
+            field=given[0],
+        )
+    validation.check_not_tiny(matrix, given[0])
+    make = views.from_projection if projection is not None else views.from_view
+    return make(matrix)
+
+
+def _selects(view: View) -> bool:
+    """Whether the rows of B are exactly the selected coordinates, so that `visible` says it all."""
+    columns = view.columns or ()
+    return np.array_equal(view.matrix, views.from_visible(columns, view.matrix.shape[1]).matrix)
+
+
+def _smoothing(value: object) -> Smoothing:
+    if not isinstance(value, dict) or set(value) != {"sigma", "radius"}:
+        raise InputError(
+            f'is {validation.kind(value)}; give {{"sigma": s, "radius": r}}', field="smoothing"
+        )
+    sigma = validation.number(value["sigma"], "smoothing.sigma")
+    radius = validation.number(value["radius"], "smoothing.radius")
+    for key, number in (("sigma", sigma), ("radius", radius)):
+        if number <= 0:
+            raise InputError(f"is {number:g}; it must be above 0", field=f"smoothing.{key}")
+    return Smoothing(sigma, radius)
+
+
+# ------------------------------------------------------------------- writing
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"' if set(name) & set(',"') else name
+
+
+def _pretty(content: dict[str, Any]) -> str:
+    """JSON with a line per field, and a line per row of a table."""
+    fields = []
+    for key, value in content.items():
+        if isinstance(value, list) and value and isinstance(value[0], list):
+            rows = ",\n    ".join(json.dumps(row) for row in value)
+            text = f"[\n    {rows}\n  ]"
+        else:
+            text = json.dumps(value, ensure_ascii=False)
+        fields.append(f'  "{key}": {text}')
+    return "{\n" + ",\n".join(fields) + "\n}\n"

@@ -1,0 +1,390 @@
+"""Mechanisms, and what they do to a sample, in floats.
+
+On reduced coordinates: `density`, `soft_density`, `gain`, for oracles that try many (u, b). On an
+instance, in the user's coordinates: `evaluate` and `best_response`. For exact truth see `truth`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mipmech import validation
+from mipmech.errors import InputError
+from mipmech.model.geometry import Geometry
+from mipmech.model.instance import Instance
+from mipmech.rationals import clamped, exact_dot, solve
+from mipmech.tolerances import LARGEST_IN_RULES, OUT_OF_VIEW, ROUNDING
+
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Mechanism:
+    """Accept x iff weights·x ≥ threshold.
+
+    weights : n numbers in the user's coordinates; any positive multiple is the same rule
+    view_weights : on an instance with a general `view` B, numbers v (one per row of B) that give
+        the weights their exact meaning Bᵀv, of which ``weights`` is the rounding (to six digits)
+
+    >>> Mechanism((0.0, 1.0), 0.5).accepts([[3.0, 0.5], [3.0, 0.4]]).tolist()
+    [True, False]
+    """
+
+    weights: tuple[float, ...]
+    threshold: float
+    view_weights: tuple[float, ...] | None = None
+
+    def __post_init__(self) -> None:
+        # Arrays and lists are welcome; what is kept is plain floats, so that rules can be compared.
+        largest = LARGEST_IN_RULES
+        for field in ("weights", "view_weights"):
+            value = getattr(self, field)
+            if field == "weights" or value is not None:
+                object.__setattr__(self, field, _tuple(validation.array(value, field, 1, largest)))
+        object.__setattr__(
+            self, "threshold", validation.number(self.threshold, "threshold", largest)
+        )
+        if not any(self.weights):
+            raise InputError("are all 0; a rule needs a direction", field="weights")
+
+    def accepts(self, x: ArrayLike) -> Flags:
+        """Whether the rule accepts agents with these features (in floats)."""
+        return np.asarray(
+            np.asarray(x, dtype=np.float64) @ np.array(self.weights) >= self.threshold
+        )
+
+    def at(self, threshold: float) -> Mechanism:
+        """The same direction with another threshold."""
+        return Mechanism(self.weights, threshold, self.view_weights)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The object printed under ``--json``."""
+        result: dict[str, Any] = {"weights": list(self.weights), "threshold": self.threshold}
+        if self.view_weights is not None:
+            result["view_weights"] = list(self.view_weights)
+        return result
+
+    @classmethod
+    def from_dict(cls, value: dict[str, Any], instance: Instance) -> Mechanism:
+        """A mechanism from such an object, checked against the instance."""
+        view_weights = value.get("view_weights")
+        return cls.on(
+            instance,
+            validation.numbers(value.get("weights"), "weights"),
+            value.get("threshold"),  # type: ignore[arg-type]
+            None if view_weights is None else validation.numbers(view_weights, "view_weights"),
+        )
+
+    @classmethod
+    def on(
+        cls,
+        instance: Instance,
+        weights: ArrayLike | Mapping[str, float],
+        threshold: float,
+        view_weights: ArrayLike | None = None,
+    ) -> Mechanism:
+        """A rule that is checked to be one that the planner can apply: a function of Bx.
+
+        ``weights`` are n numbers, or a mapping of feature names to numbers.
+
+        >>> sample = Instance.from_arrays([[0.0, 0.0]], [1.0, 1.0], visible=[0], cost=1.0)
+        >>> Mechanism.on(sample, [1.0, 1.0], 0.0)
+        Traceback (most recent call last):
+        ...
+        mipmech.errors.InputError: weights, row 1: gives x1 a weight, but the planner cannot see it
+        """
+        if isinstance(weights, Mapping):
+            names = instance.feature_names
+            for name in weights:
+                if name not in names:
+                    raise InputError(f"names {name!r}, which is no feature", field="weights")
+            weights = [weights.get(name, 0.0) for name in names]
+        mechanism = cls(weights, threshold, view_weights)  # type: ignore[arg-type]
+        if instance.view.columns is None and view_weights is None:
+            w = np.array(mechanism.weights)
+            validation.length(w, instance.width, "weights", "one per feature")
+            mechanism = replace(mechanism, view_weights=_tuple(_solve_view(instance, w)))
+        mechanism.exact_weights(instance)
+        return mechanism
+
+    def exact_weights(self, instance: Instance) -> list[Fraction]:
+        """The weights as rationals, after checking that this is a rule on what the planner sees."""
+        if len(self.weights) != instance.width:
+            raise InputError(
+                f"has {len(self.weights)} numbers, {instance.width} expected: one per feature",
+                field="weights",
+            )
+        given = [Fraction(w) for w in self.weights]
+        view = instance.view
+        if view.columns is not None:
+            if self.view_weights is not None:
+                raise InputError(
+                    "are for general views; leave them out, the planner sees columns here",
+                    field="view_weights",
+                )
+            for row, weight in enumerate(given):
+                if weight and row not in view.columns:
+                    name = instance.feature_names[row]
+                    raise InputError(
+                        f"gives {name} a weight, but the planner cannot see it",
+                        field="weights",
+                        row=row,
+                    )
+            return given
+        if self.view_weights is None:
+            raise InputError(
+                "are missing: on a general view they give a rule its exact meaning; make the rule"
+                " with Mechanism.on or Mechanism.on_view",
+                field="view_weights",
+            )
+        v = np.array(self.view_weights)
+        validation.length(v, len(view.matrix), "view_weights", "one per row of the view")
+        exact = view.combine(v)
+        off = sum((a - b) ** 2 for a, b in zip(given, exact, strict=True))
+        if off > Fraction(OUT_OF_VIEW) ** 2 * sum(w * w for w in given):
+            raise InputError(
+                "are not a combination of the view's rows (or not the one that view_weights say),"
+                " so the planner cannot compute the score",
+                field="weights",
+            )
+        return exact
+
+    @classmethod
+    def on_view(cls, instance: Instance, view_weights: ArrayLike, threshold: float) -> Mechanism:
+        """The rule v·(Bx) ≥ threshold, in terms of what the planner sees.
+
+        >>> agents, w_f = [[1.0, 2.0, 0.0]], [1.0, 0.0, 0.0]
+        >>> sums = Instance.from_arrays(agents, w_f, view=[[1, 1, 0]], cost=1.0)
+        >>> Mechanism.on_view(sums, [0.5], 2.0).weights
+        (0.5, 0.5, 0.0)
+        """
+        v = validation.array(view_weights, "view_weights", 1, LARGEST_IN_RULES)
+        view = instance.view
+        validation.length(v, len(view.matrix), "view_weights", "one per row of the view")
+        weights = [clamped(w) for w in view.combine(v)]
+        return cls.on(instance, weights, threshold, v if view.columns is None else None)
+
+    def scaled(self) -> tuple[Floats, Fraction]:
+        """Weights and threshold over a power of two, exactly: the largest weight is about 1."""
+        weights = np.array(self.weights)
+        exponent = int(np.frexp(np.abs(weights).max())[1])
+        return np.ldexp(weights, -exponent), Fraction(self.threshold) * Fraction(2) ** -exponent
+
+
+def _solve_view(instance: Instance, weights: Floats) -> Floats:
+    """The v whose Bᵀv is nearest to the weights: normal equations in rationals, then rounded."""
+    rows = instance.view.matrix[list(instance.view.rows)]
+    gram = [[exact_dot(a, b) for b in rows] for a in rows]
+    v = np.zeros(len(instance.view.matrix))
+    solution = solve(gram, [exact_dot(row, weights) for row in rows])
+    v[list(instance.view.rows)] = [clamped(value) for value in solution]
+    return v
+
+
+def _tuple(values: NDArray[np.floating[Any]]) -> tuple[float, ...]:
+    return tuple(float(v) for v in values)
+
+
+# ------------------------------------------------- reduced coordinates and back
+
+
+def from_reduced(geometry: Geometry, u: ArrayLike, b: float) -> Mechanism:
+    """The mechanism with direction u ∈ R^k and threshold b (in multiples of the unit).
+
+    The direction is exact in the planner's view: for columns, the weights are the numbers of u;
+    for a general view they are Bᵀv with v = L⁻ᵀu. The threshold is rounded once.
+    """
+    direction = np.asarray(u, dtype=np.float64)
+    instance = geometry.instance
+    view = instance.view
+    if geometry.transfer is None:
+        weights = direction @ geometry.basis
+        view_weights = None
+    else:
+        v = np.zeros(len(view.matrix))
+        v[list(view.rows)] = np.linalg.solve(geometry.transfer.T, direction)
+        weights = np.array([float(w) for w in view.combine(v)])
+        view_weights = _tuple(v)
+    threshold = Fraction(float(b)) * Fraction(geometry.unit) + exact_dot(weights, geometry.centre)
+    return Mechanism(_tuple(weights), clamped(threshold), view_weights)
+
+
+def to_reduced(geometry: Geometry, mechanism: Mechanism) -> tuple[Floats, float]:
+    """Unit direction u and threshold b (in multiples of the unit) of a mechanism, rounded."""
+    weights, threshold = mechanism.scaled()
+    norm = float(np.linalg.norm(weights))
+    level = clamped(threshold - exact_dot(weights, geometry.centre))
+    return geometry.basis @ weights / norm, level / norm / geometry.unit
+
+
+def distances(geometry: Geometry, u: ArrayLike, b: float) -> Floats:
+    """d_i = b − u·z_i for a unit vector u: how far agent i is from passing."""
+    return b - geometry.z @ np.asarray(u, dtype=np.float64)
+
+
+def _in_margin(geometry: Geometry, distance: Floats) -> Flags:
+    return (distance >= 0) & (distance <= geometry.reach)
+
+
+def density(geometry: Geometry, u: ArrayLike, b: float) -> float:
+    """Den(u, b): the weight of the agents in the margin (u a unit vector)."""
+    return float(geometry.weight @ _in_margin(geometry, distances(geometry, u, b)))
+
+
+def soft_density(geometry: Geometry, u: ArrayLike, b: float) -> float:
+    """SDen(u, b): the weighted sum of the distances moved, in the user's units."""
+    distance = distances(geometry, u, b)
+    inside = _in_margin(geometry, distance)
+    return float(geometry.weight @ np.where(inside, distance, 0.0)) * geometry.unit
+
+
+def gain(geometry: Geometry, u: ArrayLike, b: float) -> float:
+    """Gain(u, b) = (u·p) SDen(u, b), in the user's units (Equation 3 of the paper)."""
+    eta = float(np.asarray(u, dtype=np.float64) @ geometry.p)
+    return eta * soft_density(geometry, u, b)
+
+
+# ------------------------------------------------------------------ on an instance
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Outcome:
+    """What a mechanism does to a sample, in floats.
+
+    moved : (m,) flags, who moves (an agent exactly on the threshold moves by 0)
+    moves : (m,) array, how far each agent moves
+    accepted : (m,) flags, who passes in the end
+    accepted_quality : E[f | accepted] after the moves; None if nobody passes
+    """
+
+    moved: Flags
+    moves: Floats
+    accepted: Flags
+    density: float
+    soft_density: float
+    gain: float
+    baseline: float
+    accepted_share: float
+    accepted_quality: float | None
+
+    def __repr__(self) -> str:
+        return (
+            f"Outcome({int(self.moved.sum())} of {len(self.moved)} move:"
+            f" density={self.density:.6g}, gain={self.gain:.6g}, value={self.value:.6g})"
+        )
+
+    @property
+    def value(self) -> float:
+        """Val: the mean quality after everyone has responded."""
+        return self.baseline + self.gain
+
+    def to_dict(self) -> dict[str, Any]:
+        """The figures, under the names that `Recount.to_dict` uses."""
+        return {
+            "density": self.density,
+            "gain": self.gain,
+            "value": self.value,
+            "accepted_share": self.accepted_share,
+            "accepted_quality": self.accepted_quality,
+            "covered": np.flatnonzero(self.moved).tolist(),
+        }
+
+
+def evaluate(instance: Instance, mechanism: Mechanism) -> Outcome:
+    """The outcome of a mechanism in floats (Lemma 1 and Equations 1 and 2 of the paper).
+
+    Ties are settled as floats happen to round; `recount` settles them exactly.
+
+    >>> sample = Instance.from_arrays([[0.0], [0.5], [2.0]], [1.0], visible=[0], cost=1.0)
+    >>> outcome = evaluate(sample, Mechanism((1.0,), 1.0))
+    >>> outcome.moved.tolist(), outcome.gain, outcome.accepted_quality
+    ([True, True, False], 0.5, 1.3333333333333333)
+    """
+    mechanism.exact_weights(instance)  # refuses rules that do not fit
+    w, threshold = mechanism.scaled()
+    norm = float(np.linalg.norm(w))
+    columns = np.flatnonzero(w)
+    centre = instance.centre[columns]
+    # The threshold is taken relative to the centre before it is rounded: offsets cancel exactly.
+    level = clamped(threshold - exact_dot(w[columns], centre))
+    distance = (level - (instance.agents[:, columns] - centre) @ w[columns]) / norm
+    moved = (distance >= 0) & (distance * instance.cost <= 1)
+    moves = np.where(moved, distance, 0.0)
+    weight = instance.weights / instance.weights.sum()
+    quality = instance.agents @ instance.quality - instance.quality_offset
+    rate = float(w @ instance.quality) / norm
+    accepted = moved | (distance < 0)
+    share = float(weight @ accepted)
+    soft = float(weight @ moves)
+    after = float(weight @ np.where(accepted, quality, 0.0)) + rate * soft
+    return Outcome(
+        moved=moved,
+        moves=moves,
+        accepted=accepted,
+        density=float(weight @ moved),
+        soft_density=soft,
+        gain=rate * soft,
+        baseline=float(weight @ quality),
+        accepted_share=share,
+        accepted_quality=after / share if share > 0 else None,
+    )
+
+
+def best_response(instance: Instance, mechanism: Mechanism) -> Floats:
+    """δ_g(x) for every agent (Lemma 1): the features after the move, an (m, n) array."""
+    w, _threshold = mechanism.scaled()
+    moves = evaluate(instance, mechanism).moves
+    after: Floats = instance.agents + moves[:, None] * (w / np.linalg.norm(w))
+    return after
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LinearResponse:
+    """How agents respond to a linear mechanism g(x) = w·x − b (Lemma 9).
+
+    unbounded : (m,) flags; these agents gain by every further step along w and never stop
+    """
+
+    unbounded: Flags
+
+    def __repr__(self) -> str:
+        return f"LinearResponse({self})"
+
+    def __str__(self) -> str:
+        count = int(self.unbounded.sum())
+        if count == 0:
+            return "nobody moves: a step costs every agent more than the score it brings"
+        if count == len(self.unbounded):
+            return "every agent would move along the weights without bound"
+        return f"{count} agents would move along the weights without bound; the others stay"
+
+
+def linear_response(instance: Instance, weights: ArrayLike) -> LinearResponse:
+    """Lemma 9: nobody with cost above ‖w‖ moves; everybody else moves without bound.
+
+    At cost = ‖w‖ the agent is indifferent; as in the paper, it counts as moving.
+
+    >>> sample = Instance.from_arrays([[0.0], [0.0]], [1.0], visible=[0], cost=[1.0, 2.0])
+    >>> linear_response(sample, [1.0]).unbounded.tolist()
+    [True, False]
+    """
+    w = validation.length(
+        validation.array(weights, "weights", 1), instance.width, "weights", "one per feature"
+    )
+    return LinearResponse(reached_by(instance, exact_dot(w, w)))
+
+
+def reached_by(instance: Instance, norm_squared: Fraction) -> Flags:
+    """Whose cost is at most the norm; settled in rationals where floats are too close to tell."""
+    low, high = (float(norm_squared) ** 0.5 * factor for factor in (1 - ROUNDING, 1 + ROUNDING))
+    result: Flags = instance.cost <= low
+    for i in np.flatnonzero((instance.cost > low) & (instance.cost < high)):
+        result[i] = Fraction(float(instance.cost[i])) ** 2 <= norm_squared
+    return result

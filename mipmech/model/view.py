@@ -1,0 +1,187 @@
+"""What the planner sees: `visible`, `projection` or `view`, as one matrix of exact meaning.
+
+The planner sees Bx. All three fields become the rows of B (`View.matrix`, the numbers of the file)
+and a choice of independent rows that span the same space *exactly*. That matters because a
+mechanism is graded in rationals: w = Bᵀv must lie in the row space, not near it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mipmech.errors import InputError, did_you_mean, shorten
+from mipmech.rationals import exact_dot
+from mipmech.tolerances import DEPENDENT, PROJECTION_TOLERANCE
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """The planner sees ``matrix @ x``.
+
+    matrix : (rows, n) array, the numbers as given
+    columns : the columns that span the row space if it is a coordinate subspace, else None
+    rows : the numbers of independent rows that span the row space exactly, when columns is None
+    """
+
+    matrix: Floats
+    columns: tuple[int, ...] | None
+    rows: tuple[int, ...]
+
+    def combine(self, v: Floats) -> list[Fraction]:
+        """Bᵀv in rationals: the weights on x of a rule with weights v on what is seen."""
+        return [exact_dot(column, v) for column in self.matrix.T]
+
+    @property
+    def rank(self) -> int:
+        """k, the dimension of what the planner sees."""
+        return len(self.rows) if self.columns is None else len(self.columns)
+
+
+def from_visible(visible: Sequence[int], width: int) -> View:
+    """Selected columns, in ascending order: which comes first does not change what is seen."""
+    columns = tuple(sorted(visible))
+    matrix = np.zeros((len(columns), width))
+    matrix[np.arange(len(columns)), columns] = 1.0
+    return View(matrix, columns, ())
+
+
+def from_projection(projection: Floats) -> View:
+    """An orthogonal projection; its exact meaning is the span of k pivoted columns."""
+    size = projection.shape[0]
+    if projection.shape != (size, size):
+        raise InputError("must be a square matrix, n×n", field="projection")
+    if np.abs(projection @ projection - projection).max() > PROJECTION_TOLERANCE:
+        raise InputError(
+            "is not a projection: P² differs from P; give the rows that the planner sees as 'view'",
+            field="projection",
+        )
+    if np.abs(projection - projection.T).max() > PROJECTION_TOLERANCE:
+        raise InputError(
+            "is an oblique projection (P differs from its transpose), so a rule in its image is not"
+            " a function of what is seen; give the rows that the planner sees as 'view'",
+            field="projection",
+        )
+    rank = round(float(np.trace(projection)))
+    if rank == 0:
+        raise InputError(
+            "shows nothing (rank 0); at least one feature must be seen", field="projection"
+        )
+    # A projection's columns are as independent as they come, so plain pivoting finds good ones.
+    pivots = _pivots(projection.T, rank)
+    return _classify(projection[:, pivots].T, tuple(range(rank)))
+
+
+def from_view(matrix: Floats) -> View:
+    """Any rows. Exactly dependent ones are dropped; nearly dependent ones are refused."""
+    lengths = np.abs(matrix).max(axis=1)
+    for row in np.flatnonzero(lengths == 0):
+        raise InputError("is all zeros; leave the row out", field="view", row=int(row))
+    unit = matrix / lengths[:, None]
+    unit /= np.linalg.norm(unit, axis=1)[:, None]
+    values = np.linalg.svd(unit, compute_uv=False)
+    near = int((values > DEPENDENT * values[0]).sum())
+    if near == len(matrix):
+        return _classify(matrix, tuple(range(near)))
+    if exact_rank(matrix) > near:
+        kept = set(_pivots(unit, near))
+        extra = next(i for i in range(len(matrix)) if i not in kept)
+        raise InputError(
+            "depends on the other rows up to rounding, but not exactly; leave it out",
+            field="view",
+            row=extra,
+        )
+    return _classify(matrix, tuple(sorted(_pivots(unit, near))))
+
+
+def _classify(matrix: Floats, rows: tuple[int, ...]) -> View:
+    # As many rows as columns that occur: the row space is all of those coordinates, and the
+    # columns themselves are an orthonormal basis without rounding. This covers k = n.
+    occurring = np.flatnonzero((matrix != 0).any(axis=0))
+    if len(occurring) == len(rows):
+        return View(matrix, tuple(int(c) for c in occurring), ())
+    return View(matrix, None, rows)
+
+
+def _pivots(rows: Floats, count: int) -> list[int]:
+    """The numbers of ``count`` rows, each the farthest from the span of those before it."""
+    rest = rows.copy()
+    chosen: list[int] = []
+    for _ in range(count):
+        best = int(np.argmax((rest**2).sum(axis=1)))
+        chosen.append(best)
+        direction = rest[best] / np.linalg.norm(rest[best])
+        for _twice in range(2):  # once loses orthogonality, twice is enough
+            rest = rest - np.outer(rest @ direction, direction)
+    return chosen
+
+
+def exact_rank(matrix: Floats) -> int:
+    """The rank of a matrix of floats, read as rationals.
+
+    >>> exact_rank(np.array([[0.1, 0.2], [0.2, 0.4]]))
+    1
+    >>> exact_rank(np.array([[0.1, 0.3], [0.3, 0.9]]))  # 3 · 0.1 is not 0.3 in floats
+    2
+    """
+    rows = [[Fraction(float(v)) for v in row] for row in matrix]
+    rank = 0
+    for column in range(matrix.shape[1]):
+        pivot = next((i for i in range(rank, len(rows)) if rows[i][column]), None)
+        if pivot is None:
+            continue
+        rows[rank], rows[pivot] = rows[pivot], rows[rank]
+        for i in range(rank + 1, len(rows)):
+            if rows[i][column]:
+                factor = rows[i][column] / rows[rank][column]
+                rows[i] = [a - factor * b for a, b in zip(rows[i], rows[rank], strict=True)]
+        rank += 1
+    return rank
+
+
+def column_numbers(
+    visible: Sequence[object], features: tuple[str, ...] | None, width: int
+) -> list[int]:
+    """Names or 0-based numbers of columns as numbers; no repeats, nothing unknown."""
+    if not visible:
+        raise InputError(
+            "is empty; name at least one column that the planner sees", field="visible"
+        )
+    numbers: list[int] = []
+    for entry in visible:
+        if isinstance(entry, str):
+            if features is None:
+                raise InputError(
+                    f"names {shorten(entry)}, but the file has no 'features'; add them, or use"
+                    " column numbers",
+                    field="visible",
+                )
+            if entry not in features:
+                raise InputError(
+                    f"names {shorten(entry)}, which is not among the features"
+                    f" {shorten(', '.join(features), 200)}{did_you_mean(entry, features)}",
+                    field="visible",
+                )
+            number = features.index(entry)
+        elif isinstance(entry, (int, np.integer)) and not isinstance(entry, bool):
+            number = int(entry)
+            if not 0 <= number < width:
+                raise InputError(
+                    f"has column number {number}; columns are numbered 0 to {width - 1}",
+                    field="visible",
+                )
+        else:
+            raise InputError(
+                f"has {shorten(entry)}; give feature names or 0-based column numbers",
+                field="visible",
+            )
+        if number in numbers:
+            raise InputError(f"has column {shorten(entry)} twice; list it once", field="visible")
+        numbers.append(number)
+    return numbers

@@ -1,0 +1,255 @@
+"""The oracle contract: what a density oracle is given, what it owes, and who grades it.
+
+An oracle is asked for a mechanism of greatest density among those with u·p = η:
+
+    oracle(geometry, eta, budget) -> Answer
+
+It is a small frozen dataclass whose repr is its record. It proposes; `grade` recounts the proposal
+in rationals, tests the η band in rationals, and makes the `Answer`. A heuristic is an oracle that
+promises no upper bound (``at_most`` is None).
+
+u·p = η has in general no solution in floats, so an answer at η is an answer for the band
+|u·p/‖u‖ − η| ≤ band·‖p‖ (`Geometry.band`, 1e-12), and an upper bound holds on the whole band.
+
+>>> from mipmech import make_instance
+>>> sample = make_instance("gaussian-mixture", agents=60, rank=2, seed=1)
+>>> answer = oracle(sample, eta_fraction=1.0, oracle="projection")
+>>> answer.status, answer.density == answer.at_most
+('optimal', True)
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any, Literal, Protocol, cast
+
+from mipmech.budget import Budget, Stop, Timer
+from mipmech.errors import InputError
+from mipmech.model.geometry import Geometry, reduce
+from mipmech.model.grading import Recount, recount
+from mipmech.model.instance import Instance
+from mipmech.model.mechanism import Mechanism
+from mipmech.rationals import round_down, round_up
+from mipmech.tolerances import CLOSED, SOFT_CLOSED
+
+Level = Literal["proved", "attested"]
+Status = Literal["optimal", "gap", "feasible", "infeasible"]
+
+
+@dataclass(frozen=True, repr=False)
+class Answer:
+    """What an oracle found at η, graded.
+
+    recount : the exact outcome of the mechanism found; None if there is none
+    at_most : no mechanism in the band has a greater density (soft density, if ``soft``); None if
+        the oracle promises nothing
+    level : on whose word ``at_most`` stands; None without one
+    oracle : the record of the oracle that answered
+    soft : whether soft density was asked for
+    work : what it took, by name
+    """
+
+    eta: float
+    recount: Recount | None
+    at_most: Fraction | None
+    level: Level | None
+    stop: Stop
+    seconds: float
+    oracle: str
+    soft: bool = False
+    work: Mapping[str, int] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        upper = "none" if self.at_most is None else f"{float(self.at_most):.6g}"
+        what = "soft density" if self.soft else "density"
+        return (
+            f"Answer({self.status} at η = {self.eta:.6g}: {what} {float(self.value):.6g},"
+            f" bound {upper}; {self.stop.value})"
+        )
+
+    @property
+    def mechanism(self) -> Mechanism | None:
+        """The mechanism found."""
+        return None if self.recount is None else self.recount.mechanism
+
+    @property
+    def density(self) -> Fraction:
+        """Its exact density; 0 without a mechanism."""
+        return Fraction(0) if self.recount is None else self.recount.density
+
+    @property
+    def value(self) -> Fraction:
+        """What was asked for: density, or soft density from below; 0 without a mechanism."""
+        if not self.soft or self.recount is None:
+            return self.density
+        return self.recount.soft_density_below
+
+    @property
+    def gap(self) -> float:
+        """(upper − lower)/upper, rounded up; 0 if upper is 0, 1 without a bound."""
+        if self.at_most is None:
+            return 1.0
+        return round_up(1 - self.value / self.at_most) if self.at_most else 0.0
+
+    @property
+    def closed(self) -> bool:
+        """Whether the bounds meet, to within what a solver can tell apart (`tolerances.CLOSED`)."""
+        return self.at_most is not None and self.gap <= (SOFT_CLOSED if self.soft else CLOSED)
+
+    @property
+    def status(self) -> Status:
+        """What the answer amounts to."""
+        return self.status_at(None)
+
+    def status_at(self, gap: float | None) -> Status:
+        """The same if a relative gap up to this counts as optimal; None: if the bounds meet.
+
+        "gap" also if nothing was found and nothing proved.
+        """
+        if self.stop is Stop.INFEASIBLE:
+            return "infeasible"
+        if self.at_most is None:
+            return "gap" if self.recount is None else "feasible"
+        met = self.closed if gap is None else self.gap <= gap
+        return "optimal" if met else "gap"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The object printed under ``--json``; bounds are rounded outward."""
+        found = self.recount
+        upper = None if self.at_most is None else round_up(self.at_most)
+        wanted = {"lower": round_down(self.value), "upper": upper}
+        return {
+            "status": self.status,
+            **({"soft_density": wanted} if self.soft else {}),
+            "density": {"lower": round_down(self.density), "upper": None if self.soft else upper},
+            "level": self.level,
+            "covered": [] if found is None else found.covered.tolist(),
+            "mechanism": None if found is None else found.mechanism.to_dict(),
+            "eta": self.eta,
+            "eta_achieved": None if found is None else found.eta,
+            "gap": self.gap,
+            "stop": self.stop.value,
+            "oracle": self.oracle,
+            "work": dict(self.work),
+            "seconds": self.seconds,
+        }
+
+
+class Oracle(Protocol):
+    """Anything that can be asked for a dense mechanism at η."""
+
+    def __call__(self, geometry: Geometry, eta: float, budget: Budget) -> Answer:
+        """The best mechanism found with u·p = η."""
+
+
+class OracleFault(RuntimeError):
+    """An oracle broke its promise: a bug in it, never a property of the instance."""
+
+
+def infeasible(geometry: Geometry, eta: float) -> bool:
+    """Whether no direction at all has this η (up to the band), decided in rationals."""
+    if not math.isfinite(eta):
+        raise InputError(f"is {eta}; give a finite number", field="eta")
+    low, high = map(Fraction, geometry.p_norm_bounds)
+    size, band = abs(Fraction(eta)), Fraction(geometry.band)
+    if high == 0 or geometry.rank > 1:
+        return size > high * (1 + band)
+    return not low * (1 - band) <= size <= high * (1 + band)
+
+
+def grade(
+    oracle: Oracle,
+    geometry: Geometry,
+    eta: float,
+    mechanism: Mechanism | None,
+    *,
+    stop: Stop,
+    timer: Timer,
+    at_most: Fraction | None = None,
+    level: Level | None = None,
+    soft: bool = False,
+    work: Mapping[str, int] | None = None,
+) -> Answer:
+    """Recount a proposal and make it an answer; an oracle that broke its promise is told so."""
+    record = repr(oracle)
+    if mechanism is None:
+        return Answer(eta, None, at_most, level, stop, timer.seconds, record, soft, work or {})
+    found = recount(geometry.instance, mechanism)
+    if not found.eta_within(eta, geometry.band * geometry.p_norm):
+        raise OracleFault(f"asked for η = {eta!r}, got a mechanism with η = {found.eta!r}")
+    answer = Answer(eta, found, at_most, level, stop, timer.seconds, record, soft, work or {})
+    if at_most is not None and answer.value > at_most:
+        raise OracleFault(
+            f"found {float(answer.value)!r}, which is above its own bound {float(at_most)!r}"
+        )
+    return replace(answer, stop=Stop.CLOSED) if answer.closed else answer
+
+
+def answer_infeasible(oracle: Oracle, eta: float, timer: Timer, soft: bool = False) -> Answer:
+    """The answer where no direction has this η."""
+    none, record = Fraction(0), repr(oracle)
+    return Answer(eta, None, none, "proved", Stop.INFEASIBLE, timer.seconds, record, soft)
+
+
+def oracle(
+    sample: Instance | Geometry,
+    eta: float | None = None,
+    *,
+    eta_fraction: float | None = None,
+    oracle: str | Oracle = "projection",
+    budget: Budget | None = None,
+) -> Answer:
+    """Ask an oracle, by name or itself, once: at η, or at a fraction of ‖P w_f‖."""
+    geometry = sample if isinstance(sample, Geometry) else reduce(sample)
+    asked = oracle_named(oracle) if isinstance(oracle, str) else oracle
+    return asked(geometry, eta_of(geometry, eta, eta_fraction), budget or Budget())
+
+
+def eta_of(geometry: Geometry, eta: float | None, eta_fraction: float | None) -> float:
+    """The η that is meant: given, or as a fraction of ‖P w_f‖."""
+    if (eta is None) == (eta_fraction is None):
+        raise InputError("give either eta or eta_fraction", field="eta")
+    return float(eta_fraction or 0.0) * geometry.p_norm if eta is None else eta
+
+
+# Name -> module and class; imported when first asked for, since some of them are heavy.
+REGISTRY: dict[str, str] = {
+    "projection": "mipmech.oracles.projection:Projection",
+    "cells": "mipmech.oracles.cells.oracle:Cells",
+    "cells-soft": "mipmech.oracles.cells.oracle:CellsSoft",
+    "sweep": "mipmech.oracles.sweep.oracle:Sweep",
+    "milp": "mipmech.oracles.milp.oracle:Milp",
+    "milp-soft": "mipmech.oracles.milp.oracle:MilpSoft",
+    "random": "mipmech.oracles.heuristics.random:Random",
+    "pca": "mipmech.oracles.heuristics.pca:Pca",
+    "ransac": "mipmech.oracles.heuristics.ransac:Ransac",
+    "ascent": "mipmech.oracles.heuristics.ascent:Ascent",
+    "anneal": "mipmech.oracles.heuristics.anneal:Anneal",
+    "rounding": "mipmech.oracles.heuristics.rounding:Rounding",
+}
+
+
+def oracle_class(name: str) -> type[Any]:
+    """The class of the oracle of this name."""
+    if name not in REGISTRY:
+        known = ", ".join(sorted(REGISTRY))
+        raise InputError(f"there is no oracle {name!r}; there are: {known}", field="oracle")
+    module, _, attribute = REGISTRY[name].partition(":")
+    return cast("type[Any]", getattr(importlib.import_module(module), attribute))
+
+
+def oracle_named(name: str, /, **options: Any) -> Oracle:
+    """The oracle of this name.
+
+    >>> oracle_named("projection")
+    Projection()
+    """
+    make = oracle_class(name)
+    try:
+        return cast(Oracle, make(**options))
+    except TypeError as error:
+        raise InputError(f"{name} does not take these options: {error}", field="oracle") from None

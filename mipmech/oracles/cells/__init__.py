@@ -1,0 +1,1 @@
+"""The cells engine: geometric branch and bound over directions and thresholds."""

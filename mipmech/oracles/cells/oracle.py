@@ -1,0 +1,353 @@
+"""The cells engine: geometric branch and bound over directions and thresholds.
+
+It answers three questions: the greatest density at η (`Cells`), the greatest soft density at η
+(`CellsSoft`), and the greatest gain over all directions (`gain_search`). The tree that it leaves is
+a proof that another program can check (`certificate`, `check`, `docs/proof-format.md`).
+
+**Nodes.** A node is a cell of directions times an interval [b0, b1] of thresholds. A cell is a box
+on a facet of the cube: v = x/‖x‖ with |x_j − c_j| ≤ h_j, where h is 0 in the facet's own
+coordinate. The facets cover the sphere; a node is cut in two across one side of its box or
+across its thresholds.
+
+**Scores over a cell.** Let ĉ = c/‖c‖, μ = min x·ĉ = (‖c‖² − Σ h_j|c_j|)/‖c‖ and g = h/μ. Scaled to
+x·ĉ = 1, a point of the cell is y = ĉ + τ with τ ⟂ ĉ, and v = κy with κ = 1/‖y‖ between
+cos α = 1/√(1 + Σ g_j²) and 1. For a vector z let t = ĉ·z, so that z − tĉ ⟂ ĉ; then
+y·z = t + x·(z − tĉ)/(x·ĉ) and
+
+    |y·z − t| ≤ e = Σ_j g_j |z_j − t ĉ_j|,
+
+because c·(z − tĉ) = 0. So v·z is at most t + e (times cos α if that is negative), and at least
+t − e (times cos α if that is positive).
+
+**Agents in a node.** With scores in [lo, hi], agent i's distance d = b − score lies in
+[b0 − hi, b1 − lo] = [least, most]. If most < 0 or least > ℓ it is out of the margin all over the
+node; if least ≥ 0 and most < ℓ it is in it, and its distance is linear in (v, b). Others are open.
+
+**The best threshold is an end.** For every direction, density and soft density are greatest at
+some b = score_i + ℓ_i (for density: the first end among those covered). A node where no agent can
+have most ≥ ℓ ≥ least contains no such threshold and is closed.
+
+**Bounds.** Density: the weight of those in, and of the open ones. Soft density: φ(d) = d on [0, ℓ],
+else 0, is for an open agent at most top = min(most, ℓ); and, because it is convex up to ℓ, at most
+the line through (base, 0) and (top, top), base = min(least, 0), wherever that is linear in (v, b)
+too. Linear estimates of all agents are *added before* they are bounded over the node: deviations of
+different agents cancel. Two sums are tried: top for every open agent, and a blend of line
+and top with a weight that says how much of the agent's range of distances at b1 is within ℓ. Times
+the greatest v·p: a bound of the gain.
+
+**Tilted estimates.** An agent with most > ℓ may be estimated by any line through (ℓ, ℓ) with slope
+between −ℓ/(most − ℓ) and that of the line above: such a line lies above φ on [least, most]. The
+slopes are Lagrange multipliers: chosen well, they cancel the slopes of the sum, and what is left
+over the node is of second order. Each is set in turn, twice, to the value that makes the sum of
+|slope|·width over b and over the sides least (a weighted median). For the gain, the product
+(v·p)(K + W b − v·S) is bounded around the centre, with its first-order terms added
+before they are bounded.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mipmech.budget import Budget, Stop, Timer
+from mipmech.errors import InputError
+from mipmech.model.geometry import Geometry
+from mipmech.model.grading import Recount
+from mipmech.model.mechanism import Mechanism, from_reduced
+from mipmech.model.thresholds import best_threshold, densest_threshold
+from mipmech.oracles.base import Answer, answer_infeasible, grade, infeasible
+from mipmech.oracles.cells import kernel
+from mipmech.oracles.cells.blocks import Problem, warm
+from mipmech.oracles.cells.search import CellSearch
+from mipmech.oracles.shared.slices import Masses, Slice, masses, slice_at
+from mipmech.rationals import round_down
+from mipmech.tolerances import EPSILON
+from mipmech.workers.ordered import Workers
+from mipmech.workers.processes import Executor
+
+Floats = NDArray[np.float64]
+
+# A reach beyond this many units never binds for density: b may be the largest score of those
+# covered, and scores differ by little more than 2.
+LONG = 4.0
+# Density hangs on ties; scores nearer than this are not told apart, and what is then open is
+# reported as a gap.
+FINEST_DENSITY = 1e-11
+# The smallest relative gap that floats can be asked for.
+LEAST_GAP = 1e-8
+# The room that a search leaves for the checker, which rounds in another way.
+ROOM = 2e-9
+# Products and roots of floats, many times over.
+RELATIVE = 1 + Fraction(1, 10**12)
+
+
+def rounding_of_scores(y: Floats, reach: Floats) -> Floats:
+    """What computing scores over cells and comparing them with reaches may be off by, (m,) array.
+
+    y : (d, m) array. A score takes a few sums of d products; a comparison one rounding.
+    """
+    lengths = np.sqrt((y**2).sum(axis=0))
+    rounded: Floats = 64 * (len(y) + 2) * EPSILON * lengths + 16 * EPSILON * reach
+    return rounded
+
+
+class Best:
+    """The best mechanism found, as graded."""
+
+    def __init__(self) -> None:
+        self.recount: Recount | None = None
+
+    def __call__(self, found: Recount, better: Callable[[Recount, Recount], bool]) -> None:
+        """Keep the better one."""
+        if self.recount is None or better(found, self.recount):
+            self.recount = found
+
+
+# ------------------------------------------------------------------ at a fixed η
+
+
+@dataclass(frozen=True)
+class Cells:
+    """The density oracle by cells: exact, up to ties that floats cannot tell.
+
+    most_nodes : nodes after which it gives up and leaves a gap
+    """
+
+    most_nodes: int = 1_000_000_000
+
+    def __post_init__(self) -> None:
+        if self.most_nodes < 0:
+            raise InputError(f"is {self.most_nodes}; give 0 or more", field="most_nodes")
+
+    def limit(self, budget: Budget) -> int:
+        """How many nodes it may look at."""
+        return self.most_nodes if budget.nodes is None else min(self.most_nodes, budget.nodes)
+
+    def __call__(self, geometry: Geometry, eta: float, budget: Budget) -> Answer:
+        """The densest mechanism with u·p = η, and a bound."""
+        timer = budget.start()
+        if infeasible(geometry, eta):
+            return answer_infeasible(self, eta, timer)
+        with timer.listening():
+            search, best, stop = density_search(geometry, eta, timer, self.limit(budget))
+        mass = masses(geometry.instance.weights[geometry.weight > 0])
+        return grade(
+            self,
+            geometry,
+            eta,
+            None if best.recount is None else best.recount.mechanism,
+            at_most=min(Fraction(1), Fraction(search.upper) * mass.unit),
+            level="attested",
+            stop=Stop.INTERRUPTED if timer.interrupted and stop is Stop.TIME else stop,
+            timer=timer,
+            work={"nodes": search.nodes},
+        )
+
+
+def density_search(
+    geometry: Geometry, eta: float, timer: Timer, most: float = math.inf, keep: bool = False
+) -> tuple[CellSearch, Best, Stop]:
+    """Search for the densest mechanism at η; values are whole weights (`slices.Masses`)."""
+    part = slice_at(geometry, eta)
+    mass = masses(geometry.instance.weights[part.agents])
+    problem = density_problem(part, mass)
+    best = Best()
+
+    def offer(v: Floats, _estimate: float) -> float:
+        found = densest_threshold(geometry.instance, _direction(part, v)).recount
+        if not found.eta_within(eta, geometry.band * geometry.p_norm):
+            return 0.0
+        best(found, lambda a, b: a.density > b.density)
+        return float(math.floor(found.density / mass.unit))
+
+    def tell() -> None:
+        unit = mass.unit
+        timer.tell(Fraction(search.best) * unit, min(Fraction(1), Fraction(search.upper) * unit),
+                   search.nodes)  # fmt: skip
+
+    search = CellSearch(problem, offer, timer, margin=float(mass.excess), keep=keep, tell=tell)
+    stop = _run(search, timer, most)
+    if best.recount is None:
+        offer(_any_direction(problem.dimension), 0.0)
+    return search, best, stop
+
+
+def density_problem(part: Slice, mass: Masses) -> Problem:
+    """Density on a slice of directions."""
+    y, shift, slack, reach = _scores(part, np.minimum(part.reach, LONG))
+    weight, p = mass.whole.astype(np.float64), np.zeros(len(y))
+    return Problem(kernel.DENSITY, y, shift, slack, reach, weight, p, finest=FINEST_DENSITY)
+
+
+@dataclass(frozen=True)
+class CellsSoft(Cells):
+    """The soft-density oracle by cells; ``gap`` is the relative gap at which it is content."""
+
+    gap: float = 1e-5
+    soft: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 <= self.gap < 1:
+            raise InputError(f"is {self.gap}; give a number from 0 to below 1", field="gap")
+
+    def __call__(self, geometry: Geometry, eta: float, budget: Budget) -> Answer:
+        """The mechanism of greatest soft density with u·p = η, and a bound."""
+        timer = budget.start()
+        if infeasible(geometry, eta):
+            return answer_infeasible(self, eta, timer, soft=True)
+        part = slice_at(geometry, eta)
+        y, shift, slack, reach = _scores(part, part.reach)
+        problem = Problem(kernel.SOFT, y, shift, slack, reach, part.weight.copy(), np.zeros(len(y)))
+        unit = Fraction(geometry.unit)
+        best = Best()
+
+        def offer(v: Floats, _estimate: float) -> float:
+            found = best_threshold(geometry.instance, _direction(part, v))
+            if not found.eta_within(eta, geometry.band * geometry.p_norm):
+                return 0.0
+            best(found, lambda a, b: a.soft_density_below > b.soft_density_below)
+            return round_down(found.soft_density_below / unit)
+
+        def tell() -> None:
+            timer.tell(Fraction(search.best) * unit, _above(search, problem) * unit, search.nodes)
+
+        factor = 1 / (1 - max(self.gap, LEAST_GAP))
+        search = CellSearch(problem, offer, timer, factor=factor, tell=tell)
+        with timer.listening():
+            stop = _run(search, timer, self.limit(budget))
+        if best.recount is None:
+            offer(_any_direction(problem.dimension), 0.0)
+        return grade(
+            self,
+            geometry,
+            eta,
+            None if best.recount is None else best.recount.mechanism,
+            at_most=_above(search, problem) * unit,
+            level="attested",
+            stop=Stop.INTERRUPTED if timer.interrupted and stop is Stop.TIME else stop,
+            timer=timer,
+            soft=True,
+            work={"nodes": search.nodes},
+        )
+
+
+def _run(search: CellSearch, timer: Timer, most: float) -> Stop:
+    search.look()
+    return search.run(timer.budget.threads, most)
+
+
+def _scores(part: Slice, reach: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+    """y, shift, slack and reach of `cell_search.Problem` on a slice at one η."""
+    y = np.ascontiguousarray((math.sin(part.angle) * part.across).T)
+    shift = math.cos(part.angle) * part.along
+    slack = part.slack + rounding_of_scores(np.vstack([y, shift]), reach)
+    return y, shift, slack, np.ascontiguousarray(reach)
+
+
+def _direction(part: Slice, v: Floats) -> Mechanism:
+    return from_reduced(part.geometry, part.direction(v), 0.0)
+
+
+def _any_direction(dimension: int) -> Floats:
+    return np.eye(max(dimension, 1))[0, :dimension]
+
+
+def _above(search: CellSearch, problem: Problem) -> Fraction:
+    """The search's upper bound for sums in floats, with their rounding added."""
+    return Fraction(search.upper) * RELATIVE + Fraction(_doubt(problem))
+
+
+def _doubt(problem: Problem) -> float:
+    """What sums over all agents may be off by."""
+    m = problem.y.shape[1]
+    size = np.sqrt((problem.y**2).sum(axis=0)) + np.abs(problem.shift) + problem.reach
+    return float(8 * (m + 64) * EPSILON * (problem.weight @ size))
+
+
+# ------------------------------------------------------------------ the gain over all directions
+
+
+def gain_problem(geometry: Geometry, etas: Floats | None = None) -> Problem:
+    """The gain over all directions, or over those with one of these values of η."""
+    counts = geometry.weight > 0
+    z = np.ascontiguousarray(geometry.z[counts].T)
+    reach = np.ascontiguousarray(geometry.reach[counts])
+    slack = geometry.rounding.z[counts] + rounding_of_scores(z, reach)
+    rates = np.empty(0) if etas is None else np.sort(etas)
+    # What v·p may be off by, and the band within which η counts as met.
+    band = geometry.rounding.p + (2 * geometry.band + 64 * EPSILON) * geometry.p_norm
+    return Problem(
+        kernel.GAIN, z, np.zeros(z.shape[1]), slack, reach, geometry.weight[counts].copy(),
+        geometry.p.copy(), rates, band,
+    )  # fmt: skip
+
+
+class GainSearch:
+    """A search for the greatest gain; bounds in the user's units.
+
+    gap : the relative gap at which it is content
+    keep : remember the tree, for a certificate
+    """
+
+    def __init__(
+        self,
+        geometry: Geometry,
+        timer: Timer,
+        *,
+        gap: float,
+        keep: bool = False,
+        tell: Callable[[], None] | None = None,
+    ) -> None:
+        self.geometry = geometry
+        self.timer = timer
+        self.best = Best()
+        self.problem = gain_problem(geometry)
+        factor = 1 / (1 - max(gap, LEAST_GAP)) * (1 - ROOM)
+        self.search = CellSearch(
+            self.problem, self._offer, timer, factor=factor, keep=keep, tell=tell
+        )
+
+    def _offer(self, v: Floats, _estimate: float) -> float:
+        geometry = self.geometry
+        found = best_threshold(geometry.instance, from_reduced(geometry, v, 0.0))
+        self.best(found, lambda a, b: a.gain > b.gain)
+        return max(0.0, round_down(found.gain / Fraction(geometry.unit)))
+
+    def run(self, most: float = math.inf, executor: Executor | None = None) -> Stop:
+        """Search until the gap is reached, the time is over, or so many nodes were looked at.
+
+        With an executor, its workers search; what is found is the same.
+        """
+        if executor is not None:
+            Workers(executor, warm).wake()
+        p = self.geometry.p
+        self.search.look((p / np.linalg.norm(p))[None, :])
+        return self.search.run(self.timer.budget.threads, most, executor)
+
+    @property
+    def lower(self) -> Fraction:
+        """The exact gain of the best mechanism found; 0 without one."""
+        return (
+            Fraction(0) if self.best.recount is None else max(Fraction(0), self.best.recount.gain)
+        )
+
+    @property
+    def upper(self) -> Fraction:
+        """No mechanism gains more."""
+        return max(self.lower, gain_above(self.search, self.geometry))
+
+
+def gain_above(search: CellSearch, geometry: Geometry) -> Fraction:
+    """The upper bound of a search for the gain, with the rounding of sums and of p added."""
+    problem = search.problem
+    moved = float(problem.weight @ problem.reach) * (1 + 1e-9)
+    doubt = _doubt(problem) * geometry.p_norm_bounds[1] + geometry.rounding.p * moved
+    upper = Fraction(search.upper) * RELATIVE + Fraction(doubt)
+    return upper * Fraction(geometry.unit)

@@ -1,0 +1,354 @@
+"""The outer loop of the cells engine: blocks of nodes, the most promising first, on all cores.
+
+The tree of nodes is searched in blocks (`cell_blocks`). Blocks wait in a heap, highest bound first,
+and are taken in lots of a fixed size. Every block of a lot is searched with the incumbent that was
+the best when the lot was made up; what was found is looked at lot by lot, in order. One lot is
+under way at first. As a search becomes long, news becomes rare and waiting for the last block of a
+lot a waste: then some lots are under way at once, and blocks become larger. All of this follows
+from what was found so far and never from the clock or the number of those who work, so that threads
+and workers, few or many, all find the same. Only the last blocks before a limit of time are smaller
+than others, so that they end with it.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mipmech.budget import Stop, Timer
+from mipmech.oracles.cells import kernel
+from mipmech.oracles.cells.blocks import (
+    Block,
+    Floats,
+    Orders,
+    Problem,
+    Searched,
+    Symbols,
+    alone,
+    at_home,
+    roots,
+    search,
+    warm,
+)
+from mipmech.workers.ordered import STOPPED, Crew, Workers, crew
+from mipmech.workers.processes import Executor, ExecutorLost
+
+# Blocks searched with the same incumbent; more would wait for news of each other too long.
+LOT = 8
+# Agents looked at within one block: few at first, so that good mechanisms are found early; then
+# enough that handing out blocks costs nothing (some 50 ms).
+FIRST_BUDGET, LAST_BUDGET = 50_000, 3_000_000
+# In a long search, a block may look at this share of the agents seen so far, up to some 0.3 s: the
+# time between two looks at the clock, and plenty for a worker at the end of a slow line.
+LONG_SHARE, LONG_BUDGET = 1 / 256, 20_000_000
+# Lots under way at once: one more for so many nodes (some seconds), until there are enough to keep
+# sixteen workers busy. Earlier, news would be missed too often: up to 4 % more work was seen.
+LOTS, LONG_SEARCH = 4, 1_000_000
+# A first look for good directions takes so many agents' scores at most, and so many directions.
+FIRST_LOOK = 1_500_000
+DIRECTIONS = (100, 600)
+ISLANDS, ROUNDS, SHRINK = 10, 20, 0.6
+# Whenever something better turns up, steps from there may look at so many agents, in each round.
+POLISH, MOST_TRIES = 200_000, 30
+# With more agents than this, the first look is at a sample of them.
+SAMPLE = 2000
+
+
+# Grades a direction (with a float's estimate of its value) and returns what it is really worth.
+Offer = Callable[[Floats, float], float]
+
+
+@dataclass(frozen=True, eq=False)
+class Lot:
+    """Blocks that are searched with the same orders."""
+
+    blocks: list[Block]
+    orders: Orders
+
+
+class CellSearch:
+    """The state of a search.
+
+    best : the value of the best mechanism found, as graded
+    factor, margin : a node is closed if its bound is not above factor·best + margin
+    largest : the largest budget of a block, if it is not to grow with the search
+    rates : the values of v·p that still matter; whoever offers mechanisms may take some away
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        offer: Offer,
+        timer: Timer,
+        *,
+        factor: float = 1.0,
+        margin: float = 0.0,
+        best: float = 0.0,
+        keep: bool = False,
+        tell: Callable[[], None] | None = None,
+        largest: int | None = None,
+    ) -> None:
+        self.problem = problem
+        self.offer = offer
+        self.timer = timer
+        self.factor = factor
+        self.margin = margin
+        self.best = best
+        self.keep = keep
+        self.rates = problem.rates
+        self.nodes = 0
+        self.seen = 0
+        self.closed = 0.0
+        self.lost: str | None = None
+        self.roots = roots(problem)
+        self._tell = tell
+        self._largest = largest
+        self._waiting: list[tuple[float, int, Block]] = []
+        self._under_way: deque[Lot] = deque()
+        self._serial = 0
+        self._shown = problem.most
+        self._budget = FIRST_BUDGET
+        self._begun = 0.0
+        self._hands = 1
+        for root in self.roots:
+            self._push(root)
+
+    # ------------------------------------------------------------ the best found
+
+    def look(self, seeds: Floats | None = None) -> None:
+        """Random directions, the best of them improved by smaller and smaller steps; fixed seed."""
+        problem, d = self.problem, self.problem.dimension
+        m = problem.y.shape[1]
+        random = np.random.default_rng(0)
+        chosen = np.arange(m) if m <= SAMPLE else np.sort(random.permutation(m)[:SAMPLE])
+        part = (
+            np.ascontiguousarray(problem.y[:, chosen]), problem.shift[chosen],
+            problem.reach[chosen], problem.weight[chosen],
+        )  # fmt: skip
+        most = DIRECTIONS[1] * d if d > 2 else DIRECTIONS[0]  # a circle is searched in no time
+        tries = int(min(max(FIRST_LOOK / len(chosen), DIRECTIONS[0]), most))
+        v = random.standard_normal((1 if d == 0 else max(2, tries // 4), d))
+        if problem.kind == kernel.GAIN:
+            v *= np.where(v @ problem.p < 0, -1.0, 1.0)[:, None]
+        if d:
+            v /= np.linalg.norm(v, axis=1)[:, None]
+        if seeds is not None:
+            v = np.vstack([seeds, v])
+        values = kernel.best_along(problem.kind, *part, v, problem.p)
+        top = np.ascontiguousarray(v[np.argsort(-values, kind="stable")[:ISLANDS]])
+        each = max(1, tries * 3 // 4 // (len(top) * ROUNDS))
+        if d > 1:
+            values = kernel.climb(problem.kind, *part, top, problem.p, 0.5, ROUNDS, each, SHRINK, 1)
+        else:
+            values = kernel.best_along(problem.kind, *part, top, problem.p)
+        for place in np.argsort(-values, kind="stable")[:3]:
+            self._offer(top[place], float(problem.values(top[place : place + 1])[0]))
+        self.tell()
+
+    def _offer(self, v: Floats, estimate: float) -> None:
+        if estimate > self.best:
+            self.best = max(self.best, self.offer(v, estimate))
+
+    # ------------------------------------------------------------ bounds
+
+    @property
+    def cut(self) -> float:
+        """A node whose bound is not above this is closed."""
+        return self.best * self.factor + self.margin
+
+    @property
+    def upper(self) -> float:
+        """No mechanism has more than this, in floats."""
+        waiting = -self._waiting[0][0] if self._waiting else 0.0
+        for lot in self._under_way:
+            waiting = max([waiting, *(block.bound for block in lot.blocks)])
+        # A half may have a higher bound of its own than the whole, but what was shown stays true.
+        self._shown = min(self._shown, max(self.closed, waiting))
+        return max(self.best, self._shown)
+
+    @property
+    def most_promising(self) -> Block | None:
+        """The open node with the highest bound."""
+        return self._waiting[0][2] if self._waiting else None
+
+    @property
+    def finished(self) -> bool:
+        """Whether nothing is open that is above the cut."""
+        return not self._under_way and self._nothing_to_give
+
+    @property
+    def _nothing_to_give(self) -> bool:
+        return not self._waiting or -self._waiting[0][0] <= self.cut
+
+    def tell(self) -> None:
+        """Report progress."""
+        if self._tell is not None:
+            self._tell()
+
+    # ------------------------------------------------------------ the search
+
+    def _push(self, block: Block) -> None:
+        self._serial += 1
+        heapq.heappush(self._waiting, (-block.bound, self._serial, block))
+
+    def run(
+        self, threads: int = 1, most: float = math.inf, executor: Executor | None = None
+    ) -> Stop:
+        """Search until everything is closed, the time is over, or so many nodes were looked at.
+
+        With an executor, its workers search. If that is lost, what it gave back is kept, and
+        ``lost`` says why.
+        """
+        with crew(threads, executor, warm) as team:
+            self._begun = self._begun or self.timer.seconds
+            self._hands = team.slots if isinstance(team, Workers) else threads
+            try:
+                stop = self._run(team, most)
+            except ExecutorLost as error:
+                self.lost = str(error)
+                stop = Stop.LOST
+            # Which answers are there is a matter of time; so it counts where time counts anyway.
+            self._give_back(team, team.drop(), stop in (Stop.TIME, Stop.LOST))
+        return stop
+
+    def _run(self, team: Crew, most: float) -> Stop:
+        while not self.finished:
+            if self.timer.left == 0:
+                return Stop.TIME
+            if self.nodes >= most:
+                return Stop.NODES
+            while len(self._under_way) < self._lots and not self._nothing_to_give:
+                self._give(team)
+            results = []
+            lot = self._under_way[0]
+            while lot.blocks:
+                found = team.take(lambda: self.timer.left > 0)
+                if found is STOPPED:
+                    break
+                results.append(self._taken(team, lot.blocks.pop(0), found))
+            self._take_best(results)
+            if not lot.blocks:
+                self._under_way.popleft()
+            self.tell()
+        return Stop.FINISHED
+
+    def _give_back(self, team: Crew, answers: list[Any], counts: bool) -> None:
+        """End all that is under way: open again, but for what was answered, if that counts."""
+        blocks = [block for lot in self._under_way for block in lot.blocks]
+        results = []
+        for block, found in zip(blocks, answers, strict=True):
+            if found is STOPPED or not counts:
+                self._push(block)
+            else:
+                results.append(self._taken(team, block, found))
+        self._under_way.clear()
+        self._take_best(results)
+
+    @property
+    def _lots(self) -> int:
+        # Where only some values of v·p matter, news is that one of them is settled: never rare.
+        return 1 if len(self.rates) else min(LOTS, 1 + self.nodes // LONG_SEARCH)
+
+    def _give(self, team: Crew) -> None:
+        """Make up a lot."""
+        lot = Lot([], self._orders())
+        self._under_way.append(lot)
+        while len(lot.blocks) < LOT and not self._nothing_to_give:
+            block = heapq.heappop(self._waiting)[2]
+            lot.blocks.append(block)
+            given = (
+                alone(self.problem, block) if isinstance(team, Workers) else (self.problem, block)
+            )
+            team.put(search, *given, lot.orders)
+
+    def _orders(self) -> Orders:
+        problem = self.problem
+        # Within a block, what a centre is worth in floats closes nodes only if gaps are allowed:
+        # where it is a matter of counting, a tie may turn out not to be met; and where only some
+        # values of v·p matter, the centre may have another one.
+        uncertain = problem.kind == kernel.DENSITY or len(self.rates) > 0
+        factor = 0.0 if uncertain else self.factor * (1 - 1e-9)
+        budget = self._budget
+        largest = self._largest
+        if largest is None:
+            largest = max(LAST_BUDGET, int(min(self.seen * LONG_SHARE, LONG_BUDGET)))
+        self._budget = min(2 * budget, largest)
+        return Orders(self.cut, factor, self.rates, problem.touch, self._in_time(budget))
+
+    def _in_time(self, budget: int) -> int:
+        """As much of a block's budget as can be done in the time that is left."""
+        if math.isinf(self.timer.left) or not self.seen:
+            return budget
+        # Few agents in many dimensions are slower to look at than many in few: by up to ten times.
+        pace = self.seen / max(self.timer.seconds - self._begun, 1e-3)
+        hands = min(self._hands, LOT * self._lots)
+        return int(max(min(budget, pace * self.timer.left / hands), FIRST_BUDGET))
+
+    def _taken(self, team: Crew, block: Block, found: Searched) -> Searched:
+        """What a block has become: closed leaves, and new blocks."""
+        if isinstance(team, Workers):
+            found = at_home(found, block)
+        self.closed = max(self.closed, found.closed)
+        self.nodes += found.nodes
+        self.seen += found.seen
+        children = found.blocks()
+        for child in children:
+            self._push(child)
+        if self.keep:
+            block.code, block.children = found.code.copy(), children
+        block.agents = block.agents[:0]
+        return found
+
+    def _take_best(self, results: list[Searched]) -> None:
+        """Grade the best centres of a lot, the most promising first."""
+        order = sorted(results, key=lambda found: -found.value)
+        for found in order[:2]:
+            if found.value > self.best:
+                self._offer(found.v, float(found.value))
+                self._polish(found.v)
+
+    def _polish(self, v: Floats) -> None:
+        """Small steps from a direction that is better than all before, if they are cheap."""
+        problem = self.problem
+        tries = POLISH // (problem.y.shape[1] * ROUNDS)
+        if problem.dimension < 2 or tries < 1:
+            return
+        near = v[None, :].copy()
+        values = kernel.climb(
+            problem.kind, problem.y, problem.shift, problem.reach, problem.weight, near, problem.p,
+            0.05, ROUNDS, min(tries, MOST_TRIES), SHRINK, 2,
+        )  # fmt: skip
+        self._offer(near[0], float(values[0]))
+
+    # ------------------------------------------------------------ the proof
+
+    def tree(self) -> Symbols:
+        """All nodes in level order, roots first: 0 a leaf, 1 thresholds cut, 2 + j side j cut."""
+        parts: list[Symbols] = []
+        leaf = np.zeros(1, np.uint8)
+        # Preorder with what was left for later put in its place.
+        waiting: list[Block | Symbols] = list(reversed(self.roots))
+        while waiting:
+            item = waiting.pop()
+            if isinstance(item, np.ndarray):
+                parts.append(item)
+            elif item.code is None:
+                parts.append(leaf)
+            else:
+                pieces: list[Block | Symbols] = []
+                start = 0
+                for place, child in zip(
+                    np.flatnonzero(item.code == kernel.BLOCK), item.children, strict=True
+                ):
+                    pieces += [item.code[start:place], child]
+                    start = int(place) + 1
+                pieces.append(item.code[start:])
+                waiting += reversed(pieces)
+        symbols: Symbols = kernel.in_levels(np.concatenate(parts))
+        return symbols

@@ -1,0 +1,1 @@
+"""Heuristic oracles: good rules fast, and no upper bound."""

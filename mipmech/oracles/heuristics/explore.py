@@ -1,0 +1,174 @@
+"""What heuristic oracles have in common: a seed, rounds of work, and a truthful record.
+
+A heuristic looks for v on the unit sphere of R^d that η leaves (`slices`), and takes the densest
+threshold for it. It proposes directions by the lot; counting in floats ranks them; the recount
+keeps the best. It promises no upper bound. On spheres of at most two points it tries them all.
+
+Stopped by its own rule (``rounds``), it gives the same answer every time (on one kind of processor:
+linear algebra differs in its last bits, and what is drawn next hangs on them); stopped by the
+clock, it gives the best so far. With ``rounds=None`` it goes on until the clock stops it, which is
+what a comparison at equal time asks for.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from mipmech.budget import Budget, Stop, Timer
+from mipmech.errors import InputError
+from mipmech.model.geometry import Geometry
+from mipmech.oracles.base import Answer, answer_infeasible, grade, infeasible
+from mipmech.oracles.shared.cones import sphere
+from mipmech.oracles.shared.goals import Density
+from mipmech.oracles.shared.incumbent import GRADED, Incumbent
+from mipmech.oracles.shared.recovery import clear
+from mipmech.oracles.shared.slices import Slice, slice_at
+
+Floats = NDArray[np.float64]
+Numbers = NDArray[np.int64]
+
+# Scores computed for a lot of directions: they stay in the processor's cache.
+SCORES = 100_000
+SMALLEST_LOT, LARGEST_LOT = 16, 512
+# Heuristics draw from a stream of their own: with the bare seed, a planted direction of a family
+# that was made with the same one would be among the first that are drawn.
+STREAM = 1
+# At η = ±‖p‖ all v give one direction; nearer to it than this, floats do not tell them apart.
+ONE_DIRECTION = 1e-8
+
+
+class Explorer(Incumbent):
+    """A question at η as a heuristic sees it; values are whole weights (`slices.Masses`).
+
+    tried : the directions counted so far
+    lot : how many directions are best tried at once
+    """
+
+    goal: Density
+
+    def __init__(self, part: Slice, timer: Timer) -> None:
+        super().__init__(part, Density.on(part), timer)
+        self.tried = 0
+        most = timer.budget.nodes
+        self.most = math.inf if most is None else most
+        self.lot = min(max(SCORES // len(part.reach), SMALLEST_LOT), LARGEST_LOT)
+
+    @property
+    def over(self) -> bool:
+        """Whether there is no time left, or no direction may be tried any more."""
+        return self.timer.left == 0 or self.tried >= self.most
+
+    def offer(self, v: Floats) -> bool:
+        """Recount a direction, and tell if it is better than all before."""
+        better = super().offer(v)
+        if better:
+            self.timer.tell(self.goal.exactly(self.best), None, self.tried)
+        return better
+
+    def consider(self, v: Floats, ranked: bool = False) -> Floats:
+        """Count (n, d) directions, recount the most promising, and return the counts.
+
+        ranked : counts below the best so far are wanted too; else they are not told apart, which
+            is several times faster
+        """
+        self.tried += len(v)
+        counts = self.goal.estimates(v, 0.0 if ranked else self.best)
+        top = np.argsort(-counts, kind="stable")[:GRADED]
+        for place in top:
+            if self.found is None or counts[place] > self.best:
+                self.offer(v[place])
+        if counts[top[0]] > self.best:  # rounding pushed somebody out; make room
+            covered = self.covered(v[top[0]])
+            self.offer(clear(self.part, v[top[0]], covered, seconds=self.timer.left))
+        return counts
+
+    def covered(self, v: Floats, room: float = 0.0) -> Numbers:
+        """The agents in the densest margin of a direction; ``room`` widens it, in reaches."""
+        scores = self.part.scores(v[None, :])[0]
+        distance = self.goal.threshold(scores) - scores
+        reach = self.goal.reach
+        slack = self.part.slack + room * reach
+        return np.flatnonzero((distance >= -slack) & (distance <= reach + slack))
+
+    def directions(self, random: Generator, count: int) -> Floats:
+        """Uniform on the sphere: (count, d) array."""
+        return unit(random.standard_normal((count, self.part.dimension)))
+
+
+def unit(v: Floats) -> Floats:
+    """Rows of length 1; a row of zeros becomes the first axis."""
+    length = np.linalg.norm(v, axis=-1, keepdims=True)
+    first = np.eye(v.shape[-1])[0]
+    return np.where(length > 0, v / np.where(length > 0, length, 1.0), first)
+
+
+@dataclass(frozen=True)
+class Heuristic(ABC):
+    """A heuristic oracle: rounds of work until it is content.
+
+    seed : the same seed, the same answer
+    rounds : rounds of work at most; None goes on until the time is over
+    """
+
+    seed: int = 0
+    rounds: int | None = 20
+    randomised: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if self.seed < 0:
+            raise InputError(f"is {self.seed}; give 0 or more", field="seed")
+        if self.rounds is not None and self.rounds < 1:
+            raise InputError(f"is {self.rounds}; give 1 or more, or None", field="rounds")
+
+    @abstractmethod
+    def round(self, explorer: Explorer, random: Generator, number: int) -> bool:
+        """One round of work, the first has number 0; whether further ones seem useless."""
+
+    def __call__(self, geometry: Geometry, eta: float, budget: Budget) -> Answer:
+        """The densest mechanism found with u·p = η."""
+        timer = budget.start()
+        if infeasible(geometry, eta):
+            return answer_infeasible(self, eta, timer)
+        if self.rounds is None and math.isinf(budget.seconds) and budget.nodes is None:
+            raise InputError("is None, so the search never ends; limit the seconds", field="rounds")
+        explorer = Explorer(slice_at(geometry, eta), timer)
+        with timer.listening():
+            stop = self._search(explorer)
+        return grade(
+            self,
+            geometry,
+            eta,
+            None if explorer.found is None else explorer.found.mechanism,
+            stop=stop,
+            timer=timer,
+            work={"directions": explorer.tried},
+        )
+
+    def _search(self, explorer: Explorer) -> Stop:
+        timer = explorer.timer
+        d = explorer.part.dimension
+        if d <= 1 or math.sin(explorer.part.angle) < ONE_DIRECTION:
+            for v in sphere(d).lower if d <= 1 else np.eye(d)[:1]:
+                explorer.offer(v)
+                explorer.tried += 1
+            return Stop.FINISHED
+        random = np.random.default_rng([self.seed, STREAM])
+        explorer.consider(explorer.directions(random, 1))  # so that no time still gives an answer
+        number, content = 0, False
+        while number != self.rounds and not (content and self.rounds is not None):
+            if explorer.over:
+                break
+            content = self.round(explorer, random, number)
+            number += 1
+        if timer.interrupted:
+            return Stop.INTERRUPTED
+        if timer.left == 0:
+            return Stop.TIME
+        return Stop.NODES if explorer.tried >= explorer.most else Stop.FINISHED

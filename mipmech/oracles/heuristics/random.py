@@ -1,0 +1,25 @@
+"""The oracle `random`: uniform directions on the slice, each with its densest threshold.
+
+The baseline that the others have to beat. A set of good directions of probability q is hit with
+probability 1 − (1 − q)^n by n of them, and q shrinks like (reach/spread)^(d−1).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from numpy.random import Generator
+
+from mipmech.oracles.heuristics.explore import Explorer, Heuristic
+
+
+@dataclass(frozen=True)
+class Random(Heuristic):
+    """Uniform directions; a round is a lot of them."""
+
+    rounds: int | None = 40
+
+    def round(self, explorer: Explorer, random: Generator, number: int) -> bool:  # noqa: ARG002
+        """A lot of directions."""
+        explorer.consider(explorer.directions(random, explorer.lot))
+        return False

@@ -1,0 +1,1 @@
+"""The MILP oracle: cones of directions, closed by counting or by HiGHS."""

@@ -1,0 +1,503 @@
+"""The exact oracles: density (`milp`) and soft density (`milp-soft`) at η, as MILPs.
+
+Coordinates are turned so that p̂ = e₁ (`slices`); the models are those of `formulations`.
+
+*Norm "cones"* (the default): the sphere is cut into cones (`search`). Counting closes most of them
+before any model is built; the open ones of a facet go to HiGHS as one MILP over their common hull,
+with big-M from the scores over just these cones, a window on b, and a row that asks for more than
+the best found. "Infeasible" closes them; a solution is put back on the true sphere (`recovery`)
+and recounted; if nothing better comes of it, the hull was too loose and is cut in two.
+
+*Norm "secant", "box", "exact"*: one model for the whole sphere. Its bound is a bound; its maximiser
+is put back on the true sphere and recounted; where it is loose (‖u‖ < 1), the approximation gets
+another breakpoint there, and the model is solved again.
+
+**What the upper bound rests on.** A cone closed by counting rests on float arithmetic with every
+rounding added to the intervals (`cones`, `Slice.slack`). A model closed by HiGHS rests on HiGHS:
+its tolerances are set to 1e-7 (with 1e-9 it gave false bounds on soft models, 4 of 80; with 1e-7
+none), M is at most a few units because agents are scaled to ‖z‖ ≤ 1 (and the longest reach, for
+soft density), and beyond `Slice.slack` the
+margin is widened on each side by 1e-6·(1 + largest M), for soft density by a tenth of that. So
+every true mechanism is feasible with a clearance of ten tolerances (one), and HiGHS would have to
+err by that much to lose it. Hence the level "attested", never "proved". Other solvers work with
+their own tolerances, mostly 1e-6.
+
+**Cutoffs.** Equal weights: Σ s ≥ best + 1, so "infeasible" proves that best is optimal. Unequal
+ones: Σ ω s ≥ best + γ with γ = 1e-6 of the mean weight, which proves best + γ and is reported so.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar, Literal, get_args
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mipmech.budget import Budget, Stop
+from mipmech.errors import InputError
+from mipmech.model.geometry import Geometry
+from mipmech.oracles.base import Answer, answer_infeasible, grade, infeasible
+from mipmech.oracles.milp.search import ROUNDS, Plan, Search, Verdict
+from mipmech.oracles.shared.cones import Cones, ranges, stabbed_more
+from mipmech.oracles.shared.goals import UP, Density, Goal, SoftDensity
+from mipmech.oracles.shared.recovery import clear, climb
+from mipmech.oracles.shared.slices import Slice, slice_at
+from mipmech.solver import Has, Program, Solved, solve
+from mipmech.tolerances import EPSILON
+
+Floats = NDArray[np.float64]
+Numbers = NDArray[np.int64]
+Norm = Literal["cones", "secant", "box", "exact"]
+Encoding = Literal["logarithmic", "binary"]
+
+# The margin is widened by this, times 1 + the largest M: ten tolerances of the solver.
+WIDEN = 1e-6
+# Soft density adds the widening to what everyone moves, so it must be smaller there.
+SOFT_WIDEN = 1e-7
+# For unequal weights, the least improvement that a cutoff asks for, in mean weights.
+IMPROVEMENT = 1e-6
+# HiGHS drops coefficients up to this size.
+DROPPED = 1e-9
+# With reaches beyond this many units the numbers of a soft model differ too much for tolerances.
+TOO_LONG = 1e3
+# A conflict graph of more agents than this costs more than its rows save.
+MOST_IN_GRAPH = 300
+# Nodes for one MILP over a hull; if they do not suffice, the hull is cut in two.
+NODES = 3000
+
+
+@dataclass(frozen=True)
+class Milp:
+    """The density oracle.
+
+    norm : how ‖u‖ = 1 is approximated
+    segments, encoding : of the secant approximation
+    cliques : add rows from the conflict graph of the directions at η
+    counting : cones to count before HiGHS is asked; 0 asks it at once
+    solver : highs, or another that Pyomo knows
+    """
+
+    norm: Norm = "cones"
+    segments: int = 8
+    encoding: Encoding = "logarithmic"
+    cliques: bool = True
+    counting: int = 400_000
+    most_cones: int = 20_000_000
+    solver: str = "highs"
+
+    def __post_init__(self) -> None:
+        for field, known in (("norm", get_args(Norm)), ("encoding", get_args(Encoding))):
+            if getattr(self, field) not in known:
+                said = f"is {getattr(self, field)!r}; give {' or '.join(known)}"
+                raise InputError(said, field=field)
+        for field, least in (("segments", 1), ("counting", 0), ("most_cones", 1)):
+            if getattr(self, field) < least:
+                raise InputError(f"is {getattr(self, field)}; give {least} or more", field=field)
+
+    def __call__(self, geometry: Geometry, eta: float, budget: Budget) -> Answer:
+        """The densest mechanism with u·p = η, and a bound."""
+        return _ask(self, geometry, eta, budget, None)
+
+
+@dataclass(frozen=True)
+class MilpSoft(Milp):
+    """The soft-density oracle; ``gap`` is the relative gap at which it is content."""
+
+    gap: float = 1e-5
+    soft: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 <= self.gap < math.inf:
+            raise InputError(f"is {self.gap}; give 0 or more", field="gap")
+
+    def __call__(self, geometry: Geometry, eta: float, budget: Budget) -> Answer:
+        """The mechanism of greatest soft density with u·p = η, and a bound."""
+        return _ask(self, geometry, eta, budget, self.gap)
+
+
+def _ask(oracle: Milp, geometry: Geometry, eta: float, budget: Budget, gap: float | None) -> Answer:
+    timer = budget.start()
+    if infeasible(geometry, eta):
+        return answer_infeasible(oracle, eta, timer, soft=gap is not None)
+    part = slice_at(geometry, eta)
+    goal: Goal = Density.on(part) if gap is None else SoftDensity(part, gap)
+    search = Search(part, goal, timer)
+    worth = _worth_a_model(part, goal)
+    with timer.listening():
+        if oracle.norm == "cones" or part.dimension <= 1 or not worth:
+            prover = _Prover(oracle, budget) if worth else None
+            later = max(oracle.counting // 10, 1)
+            nodes = math.inf if budget.nodes is None else budget.nodes
+            plan = Plan(oracle.counting, later, oracle.most_cones, nodes)
+            stop = search.run(prover, plan)
+        else:
+            stop = _whole_sphere(oracle, search, budget)
+        if search.found is None:
+            search.look(1, thorough=False)
+    if timer.interrupted:
+        stop = Stop.INTERRUPTED
+    mechanism = None if search.found is None else search.found.mechanism
+    return grade(
+        oracle,
+        geometry,
+        eta,
+        mechanism,
+        stop=stop,
+        timer=timer,
+        at_most=goal.exactly(search.upper),
+        level="attested",
+        soft=gap is not None,
+        work={
+            "cones_counted": search.work,
+            "models_solved": search.models,
+            "nodes": search.nodes,
+        },
+    )
+
+
+def soft_bound(
+    geometry: Geometry,
+    eta_low: float,
+    eta_high: float,
+    target: float,
+    cones: int,
+    budget: Budget,
+    *,
+    milp: bool = False,
+) -> Fraction:
+    """An upper bound of soft density over all directions with η in an interval, in user's units.
+
+    The search ends as soon as the bound is not above ``target``, as it cannot be, or after so many
+    cones; with ``milp``, HiGHS is asked about what is open then.
+    """
+    part = slice_at(geometry, eta_low, eta_high)
+    goal = SoftDensity(part, 0.0)
+    search = Search(part, goal, budget.start(), target / geometry.unit)
+    if not search.refute(cones) and milp and not search.exceeded and part.dimension > 1:
+        prover = _Prover(Milp(), budget) if _worth_a_model(part, goal) else None
+        search.run(prover, Plan(cones, cones // 4, 4 * cones))
+    return goal.exactly(search.upper) * (1 + 8 * Fraction(EPSILON))
+
+
+def _worth_a_model(part: Slice, goal: Goal) -> bool:
+    """Whether the numbers are such that a solver's tolerances mean anything."""
+    return isinstance(goal, Density) or float(part.reach.max()) <= TOO_LONG
+
+
+# ------------------------------------------------------------------ the models
+
+
+@dataclass(frozen=True, eq=False)
+class Data:
+    """A slice as the arrays that `formulations` takes, in turned coordinates.
+
+    z : (m, k) array; p : (k,) array e₁, or None if p = 0; eta : cosines
+    weight : (m,) array, 1 each if all are equal, else with mean 1
+    """
+
+    z: Floats
+    p: Floats | None
+    eta: tuple[float, float]
+    reach: Floats
+    weight: Floats
+    widen: float
+
+    @classmethod
+    def of(cls, part: Slice, goal: Goal) -> Data:
+        """The data of a goal on its slice."""
+        hidden = part.geometry.p_norm == 0
+        z = part.across if hidden else np.column_stack([part.along, part.across])
+        p = None if hidden else np.eye(z.shape[1])[0]
+        soft = isinstance(goal, SoftDensity)
+        reach = goal.reach
+        largest = 2 + (float(reach.max()) if soft else 0.0)
+        widen = float(part.slack.max()) + (SOFT_WIDEN if soft else WIDEN) * (1 + largest)
+        # A power of two, so that η and η' share a model unless one is next to ‖p‖ (`Slice.slack`).
+        widen = 2.0 ** math.ceil(math.log2(widen))
+        equal = isinstance(goal, Density) and goal.mass.equal
+        weight = np.ones(len(z)) if equal else part.weight * len(z)
+        cosines = (math.cos(part.most), math.cos(part.least))
+        return cls(z, p, cosines, reach, weight, widen)
+
+
+def model_of(oracle: Milp, part: Slice, goal: Goal, norm: Any, **more: Any) -> Any:
+    """The Pyomo model of a goal on a slice with this approximation of the unit norm."""
+    from formulations.cliques import clique_cover, conflicts  # noqa: PLC0415  (slow to import)
+    from formulations.density import density_model  # noqa: PLC0415
+    from formulations.soft_density import soft_density_model  # noqa: PLC0415
+
+    data = Data.of(part, goal)
+    if oracle.cliques and len(data.z) <= MOST_IN_GRAPH:
+        graph = conflicts(data.z, data.reach, data.p, *data.eta, widen=data.widen)
+        more = {**more, "cliques": clique_cover(graph)}
+    build = density_model if isinstance(goal, Density) else soft_density_model
+    try:
+        return build(
+            data.z, data.reach, data.weight, data.p, data.eta, norm=norm, widen=data.widen, **more
+        )
+    except ValueError as error:  # an approximation that contains 0 says so
+        raise InputError(str(error), field="segments") from None
+
+
+def model_at(oracle: Milp, geometry: Geometry, eta: float) -> Any:
+    """The Pyomo model of a question for the whole sphere, as `--write-model` hands it to others."""
+    if infeasible(geometry, eta):
+        raise InputError(f"is {eta}, which no direction has: there is no model", field="eta")
+    part = slice_at(geometry, eta)
+    goal = SoftDensity(part, oracle.gap) if isinstance(oracle, MilpSoft) else Density.on(part)
+    return model_of(oracle, part, goal, _norm(oracle))
+
+
+def _norm(oracle: Milp) -> Any:
+    """The approximation for the whole sphere; cones are one model each, so secants stand in."""
+    from formulations.unit_norm import Box, Exact, Secant  # noqa: PLC0415
+
+    if oracle.norm == "box":
+        return Box()
+    if oracle.norm == "exact":
+        return Exact()
+    return Secant(oracle.segments, oracle.encoding)
+
+
+# ------------------------------------------------------------------ cones
+
+
+class _Programs(threading.local):
+    """One model per geometry, moved from cone to cone and, if it fits, from η to η.
+
+    Per thread: a model that another thread moves before it is solved would prove something else.
+    """
+
+    def __init__(self) -> None:
+        self.kept: WeakKeyDictionary[Geometry, dict[str, Program]] = WeakKeyDictionary()
+
+
+_PROGRAMS = _Programs()
+# One solution is enough to try; cuts below the root cost more than they bring (a fifth, measured).
+FIRST_SOLUTION = {"mip_max_improving_sols": 1, "mip_allow_cut_separation_at_nodes": False}
+
+
+class _Prover:
+    """HiGHS on the hull of some open cones (see the module's docstring)."""
+
+    def __init__(self, oracle: Milp, budget: Budget) -> None:
+        self.oracle = oracle
+        self.budget = budget
+
+    def __call__(self, search: Search, cones: Cones) -> tuple[Verdict, float]:
+        part, goal = search.part, search.goal
+        data = Data.of(part, goal)
+        units, bound, cutoff = _cutoff(search, data)
+        limits = _limits(search, cones)
+        solved = self._solve(search, data, hull_of(part, cones), limits, cutoff / units)
+        search.solved(solved.nodes)
+        if solved.stop is Stop.INTERRUPTED:
+            search.timer.interrupted = True
+        if solved.has is Has.INFEASIBLE:
+            return Verdict.CLOSED, bound
+        if solved.values and _recover(search, solved):
+            return Verdict.BETTER, math.inf
+        return Verdict.UNDECIDED, math.inf
+
+    def _solve(
+        self,
+        search: Search,
+        data: Data,
+        cone: Any,
+        limits: dict[str, Any],
+        cutoff: float,
+    ) -> Solved:
+        from formulations.density import set_cutoff  # noqa: PLC0415
+        from formulations.eta import set_eta  # noqa: PLC0415
+        from formulations.margin import set_margin  # noqa: PLC0415
+        from formulations.unit_norm import set_cone  # noqa: PLC0415
+
+        part, goal = search.part, search.goal
+        box = box_of(part)
+        programs = _PROGRAMS.kept.setdefault(part.geometry, {})
+        # Clique rows are those of one η; without them, one model serves every η.
+        rows = self.oracle.cliques and len(data.z) <= MOST_IN_GRAPH
+        where = data.eta if rows else data.eta[0] == data.eta[1]
+        shape = f"{type(goal).__name__} {where} {data.widen}"
+        program = programs.get(shape)
+        allowed = self.budget.nodes
+        nodes = NODES if allowed is None else min(NODES, max(0, allowed - search.nodes))
+        rest = Budget(search.timer.left, self.budget.threads, nodes)
+        if program is None or self.oracle.solver != "highs":
+            model = model_of(self.oracle, part, goal, cone, at_least=cutoff, box=box, **limits)
+            if self.oracle.solver != "highs":
+                return solve(model, self.oracle.solver, rest)
+            programs.clear()  # one at a time: a thousand values of η must not fill the memory
+            program = programs[shape] = Program(model, FIRST_SOLUTION)
+        else:
+            model = program.model
+            if data.p is not None:
+                set_eta(model, *data.eta)
+            set_cone(model, cone, box)
+            set_margin(model, **limits)
+            set_cutoff(model, cutoff)
+        return program.solve(rest)
+
+
+def box_of(part: Slice) -> tuple[Floats, Floats]:
+    """Bounds of the coordinates of u over the slice."""
+    from formulations.margin import support  # noqa: PLC0415
+
+    hidden = part.geometry.p_norm == 0
+    k = part.dimension + (not hidden)
+    p = None if hidden else np.eye(k)[0]
+    return support(np.eye(k), p, math.cos(part.most), math.cos(part.least))
+
+
+def _limits(search: Search, cones: Cones) -> dict[str, Any]:
+    """The range of every agent's score over these cones, and the thresholds worth a look there.
+
+    For density: where, in some cone, more than the best found can be in the margin; moreover b may
+    be the largest score of those covered. The best threshold for soft density is some agent's score
+    plus its reach.
+    """
+    part, goal = search.part, search.goal
+    lowest, highest = np.full(len(part.reach), np.inf), np.full(len(part.reach), -np.inf)
+    low, high = math.inf, -math.inf
+    for start in range(0, len(cones), search.batch):
+        where = ranges(part, cones[start : start + search.batch])
+        np.minimum(lowest, where.low.min(axis=0), out=lowest)
+        np.maximum(highest, where.high.max(axis=0), out=highest)
+        if isinstance(goal, Density):
+            ends = where.high + goal.reach * UP
+            hit = stabbed_more(where.low, ends, goal.mass.whole, goal.enough(search.best))
+            low, high = (low, high) if hit is None else (min(low, hit[0]), max(high, hit[1]))
+    if not isinstance(goal, Density):
+        low, high = float((lowest + part.reach).min()), float((highest + part.reach).max())
+    elif low > high:  # nothing of it is open any more: any window will do
+        low, high = float(lowest.min()), float(highest.max())
+    else:
+        high = max(low, min(high, float(highest.max())))
+    return {"lowest": lowest, "highest": highest, "window": (low, high)}
+
+
+def hull_of(part: Slice, cones: Cones) -> Any:
+    """The common hull of cones of one facet, as a polytope in the coordinates of the model.
+
+    With x_f = s = ±1 on the facet, the box low_j ≤ x_j ≤ high_j is the cone
+    low_j s v_f ≤ v_j ≤ high_j s v_f; along its middle c the unit vectors have c·v ≥ cos α.
+    """
+    from formulations.unit_norm import Cone  # noqa: PLC0415
+
+    low, high = cones.lower.min(axis=0), cones.upper.max(axis=0)
+    d = part.dimension
+    facet = int(np.flatnonzero(low == high)[np.abs(low[low == high]).argmax()])
+    sign = low[facet]
+    rows = []
+    for j in range(d):
+        if j != facet:
+            above, below = np.zeros(d), np.zeros(d)
+            above[j], above[facet] = 1.0, -low[j] * sign
+            below[j], below[facet] = -1.0, high[j] * sign
+            rows += [above, below]
+    whole = Cones(low[None, :], high[None, :], np.zeros(1))
+    where = ranges(part, whole)
+    cosine = math.sqrt(max(0.0, 1 - float(where.sine[0]) ** 2))
+    sines = sorted(math.sin(t) for t in (part.least, part.most))
+    longest = 1.0 if part.least < math.pi / 2 < part.most else sines[1]
+    matrix, axis = np.array(rows).reshape(-1, d), where.centre[0]
+    if part.geometry.p_norm > 0:
+        matrix = np.column_stack([np.zeros(len(matrix)), matrix])
+        axis = np.concatenate([[0.0], axis])
+    room = 1e-9  # beyond rounding
+    return Cone(matrix, axis, max(0.0, sines[0] * cosine - room), longest + room)
+
+
+def _cutoff(search: Search, data: Data) -> tuple[float, float, float]:
+    """Goal units per unit of the objective; what a proof shows; the cutoff (in goal units)."""
+    goal, best = search.goal, search.best
+    unseen = np.where(data.weight <= DROPPED, data.weight, 0.0)  # missing in the row of the cutoff
+    if isinstance(goal, SoftDensity):
+        # The objective is Σ t for equal weights, else Σ ω t with mean weight 1.
+        units = 1 / len(data.z)
+        enough = goal.enough(best)
+        return units, enough + float(unseen @ (data.reach + data.widen)) * units, enough
+    assert isinstance(goal, Density)
+    if goal.mass.equal:
+        return 1.0, best, best + 1
+    units = float(goal.mass.whole.sum()) / len(data.z)
+    more = best + IMPROVEMENT * units
+    return units, max(more + float(unseen.sum()) * units, goal.enough(best)), more
+
+
+def _recover(search: Search, solved: Solved) -> bool:
+    """Put a solution on the true sphere and recount it; whether it is better than all before."""
+    part = search.part
+    u = _point(solved)
+    covered = np.array(
+        [value > 0.5 for name, value in solved.values.items() if name.startswith("s[")]
+    )
+    v = u if part.geometry.p_norm == 0 else u[1:]
+    length = float(np.linalg.norm(v))
+    if length < 1e-9:
+        return False
+    v = v / length
+    chosen = np.flatnonzero(covered)
+    before = search.best
+    search.offer(v)
+    if isinstance(search.goal, SoftDensity):
+        search.offer(climb(part, clear(part, v, chosen), chosen))
+    else:
+        search.offer(clear(part, v, chosen))
+    return search.best > before
+
+
+# ------------------------------------------------------------------ one model for the whole sphere
+
+
+def _whole_sphere(oracle: Milp, search: Search, budget: Budget) -> Stop:
+    """Solve, recover, refine where the maximiser is loose, and again."""
+    part, goal = search.part, search.goal
+    data = Data.of(part, goal)
+    box = box_of(part)
+    norm = _norm(oracle)
+    search.start()
+    search.look(ROUNDS[1], thorough=True)
+    search.tell()
+    while True:
+        units, bound, cutoff = _cutoff(search, data)
+        model = model_of(oracle, part, goal, norm, at_least=cutoff / units)
+
+        def in_goal(found: float, least: float = bound, each: float = units) -> float:
+            # The model knows only what reaches the cutoff; below it, nothing is said.
+            return max(least, _rounded_bound(goal, found, each))
+
+        nodes = None if budget.nodes is None else max(0, budget.nodes - search.nodes)
+        rest = Budget(search.timer.left, budget.threads, nodes, search.follow(in_goal))
+        solved = solve(model, oracle.solver, rest)
+        search.solved(solved.nodes)
+        if solved.has is Has.INFEASIBLE:
+            search.note_ceiling(bound)
+            return Stop.FINISHED
+        search.note_ceiling(in_goal(solved.bound))
+        if solved.values:
+            _recover(search, solved)
+        if solved.stop is not Stop.FINISHED or search.closed:
+            return solved.stop
+        finer = norm.refined(_point(solved), box)
+        if finer is None:
+            return Stop.FINISHED
+        norm = finer
+
+
+def _rounded_bound(goal: Goal, bound: float, units: float) -> float:
+    """A solver's bound in the goal's units, with room for its tolerances."""
+    if isinstance(goal, Density) and goal.mass.equal:
+        return float(math.floor(bound + 1e-6)) if math.isfinite(bound) else bound
+    return bound * units * (1 + 1e-9) + IMPROVEMENT * units
+
+
+def _point(solved: Solved) -> Floats:
+    """The direction u of a solution, in the model's coordinates."""
+    return np.array([value for name, value in solved.values.items() if name.startswith("u[")])

@@ -1,0 +1,355 @@
+"""Search over cones of directions: closed by counting, then by a MILP, else cut into smaller ones.
+
+The sphere of directions is cut into cones (`cones`). A cone is closed if what its agents can amount
+to at most is not above the best mechanism found; most are, by counting alone. Where counting gets
+nowhere, the open cones of a facet are handed to a prover (a MILP over their common hull), and if
+that neither closes them nor finds anything better, they are cut in two groups and tried again.
+The order is the same on every machine: budgets are counted in cones and nodes, not in seconds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mipmech.budget import Event, Stop, Timer
+from mipmech.oracles.shared.cones import Cones, Frontier, Ranges, halves, joined, ranges, sphere
+from mipmech.oracles.shared.goals import NUMBERS, Goal
+from mipmech.oracles.shared.incumbent import Incumbent
+from mipmech.oracles.shared.slices import Slice
+
+Floats = NDArray[np.float64]
+Numbers = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+# Cones bounded at once: enough to keep numpy busy; fewer if the agents are many.
+BATCH = 4096
+LEAST_BATCH = 32
+# Of a batch, so many of the most promising centres are tried as directions.
+CENTRES = 64
+# The first look: islands of random directions (fewer on small spheres), then rounds of smaller and
+# smaller changes to the best of each.
+ISLANDS = 10
+DIRECTIONS = 120
+ROUNDS = (8, 30)
+SURVIVORS = 4
+OFFSPRING = 12
+SHRINK = 0.85
+# If so many cones do not close everything, a second and thorough look pays.
+AT_FIRST = 20_000
+# A cone is not cut further once its directions differ by less than this: what is open there is a
+# tie that floats can hardly meet, and is reported as a gap.
+FINEST = 1e-10
+
+
+class Verdict(Enum):
+    """What a prover says about some open cones."""
+
+    CLOSED = "nothing better in them"
+    BETTER = "something better was found"
+    UNDECIDED = "neither"
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Open cones of one facet, and those of them too fine to cut."""
+
+    cones: Cones
+    fine: Cones
+
+    @property
+    def bound(self) -> float:
+        """What their directions can have at most."""
+        return max((float(c.bound.max()) for c in (self.cones, self.fine) if len(c)), default=0.0)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How many cones to count before the prover is asked, then in each group, and at most.
+
+    nodes : a prover's nodes, at most
+    """
+
+    first: int
+    later: int
+    most: int
+    nodes: float = math.inf
+
+
+Prover = Callable[["Search", Cones], tuple[Verdict, float]]
+
+
+class Search(Incumbent):
+    """The state of a search: the best mechanism found, and what is still open.
+
+    proved : closed groups have no more than this (above ``best`` only by a prover's tolerance);
+        before the start, no direction has more
+    """
+
+    def __init__(self, part: Slice, goal: Goal, timer: Timer, best: float = 0.0) -> None:
+        super().__init__(part, goal, timer, best)
+        self.proved = goal.most
+        self.groups: list[Group] = []
+        self.active: Frontier | None = None
+        self.hand: Cones | None = None
+        self.ceiling = math.inf
+        self.exceeded = False
+        self.work = 0
+        self.models = 0
+        self.nodes = 0
+        self._running = 0  # nodes of the model that is being solved
+        self._told = 0.0
+        self.batch = max(LEAST_BATCH, min(BATCH, NUMBERS // len(part.reach)))
+
+    # ------------------------------------------------------------ the best found
+
+    def look(self, rounds: int, thorough: bool) -> None:
+        """Random directions, then small changes to the best of them; always the same ones."""
+        d = self.part.dimension
+        if d <= 1:
+            for v in sphere(d).lower:
+                self.offer(v)
+            return
+        random = np.random.default_rng(0)
+        # Several populations, because one soon consists of neighbours.
+        islands, directions = min(ISLANDS, 2 * d - 1), min(DIRECTIONS, 30 * d)
+        v = random.standard_normal((islands, directions, d))
+        v /= np.linalg.norm(v, axis=2, keepdims=True)
+        step = 0.5
+        for _ in range(rounds):
+            estimates = self.goal.estimates(v.reshape(-1, d)).reshape(islands, -1)
+            order = np.argsort(-estimates, axis=1, kind="stable")[:, :SURVIVORS]
+            v = np.take_along_axis(v, order[:, :, None], axis=1)
+            best = np.take_along_axis(estimates, order[:, :1], axis=1)[:, 0]
+            self.offer_best(v[:, 0], best)
+            if self.timer.left == 0:
+                return
+            near = np.repeat(v, OFFSPRING, axis=1)
+            near = near + step * random.standard_normal(near.shape)
+            near /= np.linalg.norm(near, axis=2, keepdims=True)
+            v = np.concatenate([v, near], axis=1)
+            step *= SHRINK
+        if thorough:
+            for start in v[:, 0]:
+                self.augment(start)
+
+    # ------------------------------------------------------------ bounds
+
+    @property
+    def upper(self) -> float:
+        """No direction has more than this."""
+        bounds = [self.proved, *(group.bound for group in self.groups)]
+        if self.active is not None and self.hand is not None:
+            bounds += [self.active.bound, *self.hand.bound]
+        return max(self.best, min(self.ceiling, max(bounds)))
+
+    @property
+    def closed(self) -> bool:
+        """Whether nothing is left to look for."""
+        return self.upper <= self.goal.enough(self.best)
+
+    def note_ceiling(self, ceiling: float) -> None:
+        """Take note of a bound on all directions."""
+        self.ceiling = min(self.ceiling, ceiling)
+        self.tell()
+
+    def solved(self, nodes: int) -> None:
+        """Take note of a model solved."""
+        self.models += 1
+        self.nodes += nodes
+        self._running = 0
+
+    def follow(self, in_goal: Callable[[float], float]) -> Callable[[Event], None] | None:
+        """Pass a solver's events on; ``in_goal`` makes its bounds safe, in the goal's units."""
+        if self.timer.budget.watch is None:
+            return None
+
+        def watch(event: Event) -> None:
+            if event.upper is not None and math.isfinite(event.upper):
+                self.ceiling = min(self.ceiling, in_goal(event.upper))
+            self._running = event.work
+            self.tell(often=True)
+
+        return watch
+
+    def tell(self, often: bool = False) -> None:
+        """Report progress, at most a few times a second."""
+        if often and self.timer.seconds - self._told < 0.1:
+            return
+        self._told = self.timer.seconds
+        exactly = self.goal.exactly
+        work = self.work + self.nodes + self._running
+        self.timer.tell(exactly(self.best), exactly(self.upper), work)
+
+    # ------------------------------------------------------------ the search
+
+    def start(self) -> None:
+        """Everything is open."""
+        self.groups = [self._bounded(sphere(self.part.dimension))]
+        self.proved = 0.0
+
+    def run(self, prove: Prover | None, plan: Plan) -> Stop:
+        """Search until everything is closed, or the time or the plan's cones are used up."""
+        self.start()
+        self.look(ROUNDS[0], thorough=False)
+        self.tell()
+        self._count(0, min(AT_FIRST, plan.first))
+        if self.groups[0].bound > self.goal.enough(self.best):
+            self.look(ROUNDS[1], thorough=True)
+            self._count(0, max(0, plan.first - self.work))
+        if self.groups and len(self.groups[0].cones):
+            self.groups = _by_facet(self.groups[0])
+        while True:
+            self._drop_closed()
+            open_ = [i for i, group in enumerate(self.groups) if len(group.cones)]
+            if not open_:
+                self._try_fine()
+                self._drop_closed()
+                self.tell()
+                return Stop.FINISHED
+            if self.timer.left == 0:
+                return Stop.TIME
+            if self.work >= plan.most:
+                return Stop.NODES
+            place = max(open_, key=lambda i: self.groups[i].bound)
+            self._count(place, min(plan.later, plan.most - self.work))
+            if self.timer.left > 0 and self.groups[place].bound > self.goal.enough(self.best):
+                if self.nodes >= plan.nodes:
+                    return Stop.NODES
+                self._prove(place, prove)
+            self.tell(often=True)
+
+    def refute(self, most: int) -> bool:
+        """Whether counting alone shows that no direction has more than ``best`` (a given target).
+
+        Gives up when a direction with more is seen, or after so many cones.
+        """
+        self.start()
+        limit = self.work + most
+        while self.groups and len(self.groups[0].cones) and self.work < limit:
+            self._count(0, min(self.batch, limit - self.work), offers=False)
+            self._drop_closed()
+            if self.exceeded or self.timer.left == 0:
+                return False
+        return not self.groups
+
+    def _drop_closed(self) -> None:
+        enough = self.goal.enough(self.best)
+        self.proved = max([self.proved, *(g.bound for g in self.groups if g.bound <= enough)])
+        self.groups = [group for group in self.groups if group.bound > enough]
+
+    def _bounded(self, cones: Cones) -> Group:
+        """A group of cones that have no bounds yet."""
+        where = ranges(self.part, cones)
+        cones = Cones(cones.lower, cones.upper, self.goal.bounds(where, self.best))
+        fine = self._too_fine(where)
+        return Group(cones[~fine], cones[fine])
+
+    def _count(self, place: int, most: int, offers: bool = True) -> None:
+        """Cut and bound the cones of a group, the most promising first, until it is closed."""
+        group = self.groups[place]
+        fine = [group.fine]
+        limit = self.work + most
+        self.hand = group.cones[:0]
+        open_ = self.active = Frontier(group.cones, self.goal.grain)
+        try:
+            self.groups[place] = Group(group.cones[:0], group.fine)
+            while self.work < limit and self.timer.left > 0 and not self.exceeded:
+                self.proved = max(self.proved, open_.drop(self.goal.enough(self.best)))
+                if not open_:
+                    break
+                self.hand = open_.take(self.batch)
+                children, stuck = self._cut(self.hand, offers)
+                self.work += 2 * len(self.hand)
+                open_.add(children)
+                fine.append(stuck)
+                if len(stuck):
+                    self.groups[place] = Group(group.cones[:0], joined(fine))
+                self.hand = self.hand[:0]
+                self.tell(often=True)
+        finally:
+            open_.add(self.hand)  # what was being cut if something went wrong
+            rest = open_.everything() if open_ else self.hand[:0]
+            self.groups[place] = Group(rest, joined(fine))
+            self.active = None
+
+    def _cut(self, cones: Cones, offers: bool) -> tuple[Cones, Cones]:
+        """The halves of these cones that are still open, and those too fine to be cut again."""
+        children = halves(cones)
+        where = ranges(self.part, children)
+        bounds = np.minimum(self.goal.bounds(where, self.best), children.bound)
+        top = np.argsort(-bounds, kind="stable")[:CENTRES]
+        estimates = self.goal.estimates(where.centre[top])
+        if offers:
+            self.offer_best(where.centre[top], estimates)
+        else:
+            self.exceeded = bool(estimates.max() > self.goal.enough(self.best))
+        open_ = bounds > self.goal.enough(self.best)
+        self.proved = max(self.proved, float(bounds[~open_].max(initial=0.0)))
+        fine = self._too_fine(where)
+        children = Cones(children.lower, children.upper, bounds)
+        return children[open_ & ~fine], children[open_ & fine]
+
+    def _too_fine(self, where: Ranges) -> Flags:
+        part = self.part
+        if part.dimension == 0:
+            return np.ones(len(where.centre), dtype=bool)
+        size = float(np.linalg.norm(part.across, axis=1).max())
+        effect = math.sin(part.angle) * where.sine * size
+        # With a range of angles, cutting the sphere finer than that range brings nothing.
+        resolution = max(FINEST * size, (part.most - part.least) * size / 8)
+        return np.asarray(effect <= max(float(part.slack.max()), resolution))
+
+    def _try_fine(self) -> None:
+        """Look for a mechanism in cones that cannot be refined: ties are met there or never."""
+        if not self.groups:
+            return
+        fine = joined(group.fine for group in self.groups)
+        for place in np.argsort(-fine.bound, kind="stable")[:CENTRES]:
+            if fine.bound[place] > self.goal.enough(self.best):
+                middle = fine.lower[place] + fine.upper[place]
+                self.offer(middle / np.linalg.norm(middle) if len(middle) else middle)
+
+    def _prove(self, place: int, prove: Prover | None) -> None:
+        group = self.groups[place]
+        verdict, bound = Verdict.UNDECIDED, math.inf
+        if prove is not None:
+            verdict, bound = prove(self, joined([group.cones, group.fine]))
+        if verdict is Verdict.CLOSED:
+            self.proved = max(self.proved, bound)
+            del self.groups[place]
+        elif verdict is Verdict.UNDECIDED and self.timer.left > 0:
+            self.groups[place : place + 1] = _in_two(group)
+
+
+def _by_facet(group: Group) -> list[Group]:
+    """The cones of each facet of the cube."""
+
+    def facet(cones: Cones) -> Numbers:
+        same = (cones.lower == cones.upper) & (np.abs(cones.lower) == 1)
+        which = same.argmax(axis=1)
+        sign = cones.lower[np.arange(len(cones)), which]
+        return np.asarray(2 * which + (sign > 0))
+
+    wide, fine = facet(group.cones), facet(group.fine)
+    return [Group(group.cones[wide == f], group.fine[fine == f]) for f in np.union1d(wide, fine)]
+
+
+def _in_two(group: Group) -> list[Group]:
+    """Cut across the longest side of the hull of the cones."""
+    cones = joined([group.cones, group.fine])
+    low, high = cones.lower.min(axis=0), cones.upper.max(axis=0)
+    side = int((high - low).argmax())
+    middle = (low[side] + high[side]) / 2
+
+    def left(lot: Cones) -> Flags:
+        return np.asarray(lot.lower[:, side] + lot.upper[:, side] < 2 * middle)
+
+    a, b = left(group.cones), left(group.fine)
+    parts = [Group(group.cones[a], group.fine[b]), Group(group.cones[~a], group.fine[~b])]
+    return [g for g in parts if len(g.cones) or len(g.fine)]

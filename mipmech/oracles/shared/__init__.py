@@ -1,0 +1,1 @@
+"""Geometry and bookkeeping that several oracles share."""

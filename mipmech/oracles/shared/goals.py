@@ -1,0 +1,226 @@
+"""What a search over directions maximises: density, or soft density.
+
+A goal turns ranges of scores into upper bounds, directions into estimates, and a recount into the
+exact value that is compared with them. Values are in units of the goal's own: whole weights for
+density, multiples of the geometry's unit for soft density.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mipmech.model.grading import Recount
+from mipmech.model.mechanism import Mechanism
+from mipmech.model.thresholds import best_threshold, densest_threshold
+from mipmech.oracles.shared.cones import Ranges, soft_stab, stab
+from mipmech.oracles.shared.slices import Masses, Slice, masses
+from mipmech.rationals import round_down
+from mipmech.tolerances import EPSILON
+
+Floats = NDArray[np.float64]
+
+
+# Scores held in memory at once.
+NUMBERS = 1 << 20
+
+
+def _in_lots(part: Slice, v: Floats, estimate: Callable[[Floats], Floats]) -> Floats:
+    """Estimate directions a lot at a time, so that many agents do not fill the memory."""
+    size = max(1, NUMBERS // len(part.reach))
+    lots = [estimate(part.scores(v[i : i + size])) for i in range(0, len(v), size)]
+    return np.concatenate(lots)
+
+
+def _between(
+    scores: Floats, reach: Floats, b: Floats, amount: Floats | NDArray[np.int64]
+) -> Floats:
+    """The amounts of the agents in the margin of each threshold b, added up."""
+    ends = scores + reach
+    begun, ended = np.argsort(scores), np.argsort(ends)
+    up_to = np.concatenate([[0], np.cumsum(amount[begun])])
+    before = np.concatenate([[0], np.cumsum(amount[ended])])
+    inside = up_to[np.searchsorted(scores[begun], b, side="right")]
+    inside = inside - before[np.searchsorted(ends[ended], b, side="left")]
+    return np.asarray(inside, dtype=np.float64)
+
+
+# A reach beyond this many units never binds for density: b may be the largest score of those
+# covered, and scores differ by little more than 2.
+LONG = 4.0
+# Reaches are rounded, and so is what is added to them; upwards, that is allowed for.
+UP = 1 + 8 * EPSILON
+
+
+class Goal(Protocol):
+    """Density or soft density on a slice."""
+
+    @property
+    def part(self) -> Slice:
+        """The directions in question."""
+
+    @property
+    def reach(self) -> Floats:
+        """The agents' reaches, as far as they matter."""
+
+    def bounds(self, where: Ranges, floor: float) -> Floats:
+        """What a direction in each cone can have at most; ``floor`` stands for anything below."""
+
+    def estimates(self, v: Floats) -> Floats:
+        """The value of each of these directions with its best threshold, in floats."""
+
+    def threshold(self, scores: Floats) -> float:
+        """The best threshold for (m,) scores, in floats."""
+
+    def grade(self, direction: Mechanism) -> Recount:
+        """The direction with its best threshold, recounted."""
+
+    def value(self, found: Recount) -> float:
+        """The exact value of a recount, rounded down if it is no float."""
+
+    @property
+    def most(self) -> float:
+        """No direction has more, whatever it is."""
+
+    def enough(self, best: float) -> float:
+        """A cone whose bound is not above this is closed."""
+
+    def exactly(self, value: float) -> Fraction:
+        """A bound in the user's terms."""
+
+    @property
+    def grain(self) -> float:
+        """Bounds nearer than this need not be told apart when the next cone is chosen."""
+
+
+@dataclass(frozen=True, eq=False)
+class Density:
+    """The weight of the agents in the margin, in whole numbers (`slices.Masses`)."""
+
+    part: Slice
+    mass: Masses
+
+    @classmethod
+    def on(cls, part: Slice) -> Density:
+        """Density on a slice."""
+        return cls(part, masses(part.geometry.instance.weights[part.agents]))
+
+    @property
+    def reach(self) -> Floats:
+        """Cut where they never bind."""
+        return np.minimum(self.part.reach, LONG)
+
+    def bounds(self, where: Ranges, floor: float) -> Floats:
+        """Interval stabbing."""
+        ends = where.high + self.reach * UP
+        return stab(where.low, ends, self.mass.whole, math.floor(floor))
+
+    def estimates(self, v: Floats, floor: float = 0.0) -> Floats:
+        """Interval stabbing at single directions; what is not above the floor counts as that."""
+
+        def estimate(scores: Floats) -> Floats:
+            return stab(scores, scores + self.reach, self.mass.whole, math.floor(floor))
+
+        return _in_lots(self.part, v, estimate)
+
+    def threshold(self, scores: Floats) -> float:
+        """The densest threshold: the largest score of those covered."""
+        mass = _between(scores, self.reach, scores, self.mass.whole)
+        return float(scores[mass.argmax()])
+
+    def grade(self, direction: Mechanism) -> Recount:
+        """The densest threshold along a direction."""
+        return densest_threshold(self.part.geometry.instance, direction).recount
+
+    def value(self, found: Recount) -> float:
+        """Whole weights in the margin."""
+        return round_down(Fraction(math.floor(found.density / self.mass.unit)))
+
+    @property
+    def most(self) -> float:
+        """Everybody."""
+        return float(self.mass.whole.sum())
+
+    def enough(self, best: float) -> float:
+        """Only what is above the best found is worth a look."""
+        return best + self.mass.excess
+
+    def exactly(self, value: float) -> Fraction:
+        """As a density."""
+        return min(Fraction(1), Fraction(value) * self.mass.unit)
+
+    @property
+    def grain(self) -> float:
+        """One agent, or a hundredth of all."""
+        return max(1.0, float(self.mass.whole.sum()) / 100) if not self.mass.equal else 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class SoftDensity:
+    """The weighted distance moved, in multiples of the geometry's unit.
+
+    gap : bounds within this share of the best value count as closed
+    """
+
+    part: Slice
+    gap: float
+
+    @property
+    def reach(self) -> Floats:
+        """As they are."""
+        return self.part.reach
+
+    def bounds(self, where: Ranges, floor: float) -> Floats:
+        """Stabbing with what each interval can give at most."""
+        reach = self.part.reach * UP
+        most = soft_stab(where.low, where.high + reach, reach, self.part.weight)
+        return np.maximum(most, floor)
+
+    def estimates(self, v: Floats) -> Floats:
+        """The best threshold at single directions."""
+        reach, weight = self.part.reach, self.part.weight
+
+        def estimate(scores: Floats) -> Floats:
+            return soft_stab(scores, scores + reach, reach, weight)
+
+        return _in_lots(self.part, v, estimate)
+
+    def threshold(self, scores: Floats) -> float:
+        """The best threshold: the end of some agent's reach."""
+        reach, weight = self.part.reach, self.part.weight
+        ends = scores + reach
+        soft = ends * _between(scores, reach, ends, weight)
+        soft -= _between(scores, reach, ends, weight * scores)
+        return float(ends[soft.argmax()])
+
+    def grade(self, direction: Mechanism) -> Recount:
+        """The best threshold along a direction."""
+        return best_threshold(self.part.geometry.instance, direction)
+
+    def value(self, found: Recount) -> float:
+        """Soft density in multiples of the unit, rounded down."""
+        return round_down(found.soft_density_below / Fraction(self.part.geometry.unit))
+
+    @property
+    def most(self) -> float:
+        """Everybody moves as far as possible."""
+        return float(self.part.weight @ self.part.reach) * (1 + len(self.part.reach) * EPSILON) * UP
+
+    def enough(self, best: float) -> float:
+        """The best value and the gap."""
+        return best * (1 + self.gap)
+
+    def exactly(self, value: float) -> Fraction:
+        """In the user's units."""
+        return Fraction(value) * Fraction(self.part.geometry.unit)
+
+    @property
+    def grain(self) -> float:
+        """A hundredth of what everyone can move at most."""
+        return float(self.part.weight @ self.part.reach) / 100

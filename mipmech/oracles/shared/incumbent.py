@@ -1,0 +1,75 @@
+"""The best mechanism that a search has found so far: proposed in floats, kept by recount alone."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mipmech.budget import Timer
+from mipmech.model.grading import Recount
+from mipmech.model.mechanism import from_reduced
+from mipmech.oracles.shared.goals import Goal
+from mipmech.oracles.shared.recovery import augment
+from mipmech.oracles.shared.slices import Slice
+
+Floats = NDArray[np.float64]
+
+# Directions recounted of a lot at most: recounts are exact, and slower than estimates.
+GRADED = 3
+# A direction is improved by linear programs in so many rounds.
+AUGMENTING = 5
+
+
+class Incumbent:
+    """Directions are offered to it, and the best is kept.
+
+    best : its value, in the goal's units; only recounts change it
+    """
+
+    def __init__(self, part: Slice, goal: Goal, timer: Timer, best: float = 0.0) -> None:
+        self.part = part
+        self.goal = goal
+        self.timer = timer
+        self.found: Recount | None = None
+        self.best = best
+
+    def offer(self, v: Floats) -> bool:
+        """Recount a direction; whether it is better than all before."""
+        part = self.part
+        geometry = part.geometry
+        recount = self.goal.grade(from_reduced(geometry, part.direction(v), 0.0))
+        value = self.goal.value(recount)
+        if self.found is not None and value <= self.best:
+            return False
+        if part.least == part.most and not recount.eta_within(
+            math.cos(part.angle) * geometry.p_norm, geometry.band * geometry.p_norm
+        ):
+            return False
+        self.found = recount
+        self.best = max(self.best, value)
+        return True
+
+    def offer_best(self, v: Floats, estimates: Floats) -> None:
+        """Recount the most promising of these directions."""
+        for place in np.argsort(-estimates, kind="stable")[:GRADED]:
+            if self.found is None or estimates[place] > self.best:
+                self.offer(v[place])
+
+    def augment(self, start: Floats) -> None:
+        """Draw more agents into the margin of a direction, by linear programs."""
+        here, step = start, 0.3
+        for _ in range(AUGMENTING):
+            scores = self.part.scores(here[None, :])[0]
+            b = self.goal.threshold(scores)
+            moved = augment(self.part, here, b, step, self.timer.left)
+            if moved is None or self.timer.left == 0:
+                break
+            now, then = self.goal.estimates(np.vstack([moved, here]))
+            if now > self.best:
+                self.offer(moved)
+            if now <= then:
+                step /= 2
+            if now >= then:
+                here = moved

@@ -1,0 +1,177 @@
+"""From a set of agents to a true direction that covers them: a few linear programs along tangents.
+
+A solver's maximiser is right only to within its tolerances, and its u is a unit vector only
+approximately. Given the agents that it covers, `clear` looks for the direction on the true sphere
+that has them inside the margin with the most room to spare, and `climb` for the one with the
+greatest soft density. At v the sphere is replaced by its tangent plane, a linear program gives a
+step, and the result is put back on the sphere.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mipmech.oracles.shared.slices import Slice
+from mipmech.solver import Inequalities, linear_program
+
+Floats = NDArray[np.float64]
+Numbers = NDArray[np.int64]
+
+# Steps are taken until they are shorter than this share of the first.
+LEAST_STEP = 1e-6
+# More agents than this are not drawn in at once: each has a row and two columns of its own.
+MOST_NEAR = 300
+
+
+def clear(
+    part: Slice, v: Floats, covered: Numbers, rounds: int = 8, seconds: float = math.inf
+) -> Floats:
+    """A direction near v that has the covered agents in its margin, with room to spare."""
+    begun = time.monotonic()
+    best, room = v, -math.inf
+    step = 0.5
+    for _ in range(rounds):
+        left = seconds - (time.monotonic() - begun)
+        moved = _step(part, best, covered, step, None, left) if left > 0 else None
+        if moved is None:
+            break
+        now = _room(part, moved, covered)
+        if now > room + 1e-15:
+            best, room = moved, now
+        else:
+            step /= 4
+    return best
+
+
+def climb(part: Slice, v: Floats, covered: Numbers, rounds: int = 40) -> Floats:
+    """A direction near v that keeps the covered agents, with greater soft density."""
+    best, height = v, _height(part, v, covered)
+    step = 0.25
+    for _ in range(rounds):
+        moved = _step(part, best, covered, step, part.weight[covered])
+        if moved is None:
+            break
+        now = _height(part, moved, covered)
+        if now > height:
+            best, height = moved, now
+        else:
+            step /= 4
+            if step < LEAST_STEP:
+                break
+    return best
+
+
+def augment(
+    part: Slice, v: Floats, b: float, step: float, seconds: float = math.inf
+) -> Floats | None:
+    """A direction near v that keeps who is in the margin of b and draws others into it.
+
+    One linear program on the tangent plane: the margin's agents stay, and the weighted distances by
+    which the others miss it are made least in sum. That sum is small where few miss it much, so it
+    tends to bring in many of those who miss it by little. Of many, the nearest are looked at.
+    """
+    d = len(v)
+    scores = part.scores(v[None, :])[0]
+    distance = b - scores
+    inside = (distance >= -part.slack) & (distance <= part.reach + part.slack)
+    miss = np.maximum(-distance, distance - part.reach)
+    near = np.flatnonzero(~inside & (miss <= part.reach))
+    near = np.sort(near[np.argsort(miss[near], kind="stable")[:MOST_NEAR]])
+    stay = np.flatnonzero(inside)
+    if d < 2 or not len(near) or not len(stay):
+        return None
+    tangent = _tangent(v)
+    slopes = math.sin(part.angle) * part.across @ tangent.T
+    # Variables: the step x, the change of b, and for each agent that is near the distances by which
+    # it misses the front and the back. A row for each agent: how its score changes, seen from b.
+    change = np.hstack([slopes, -np.ones((len(slopes), 1))])
+    agents = np.concatenate([stay, near])
+    rows = _rows(change[stay], change[near])
+    span = float(part.reach.max()) + 4.0
+    cost = np.concatenate([np.zeros(d), -part.weight[near], -part.weight[near]])
+    least = np.concatenate([np.full(d - 1, -step), [-span], np.zeros(2 * len(near))])
+    most = np.concatenate([np.full(d - 1, step), [span], np.full(2 * len(near), 2 * span)])
+    constraints = Inequalities(rows, distance[agents], (distance - part.reach)[agents])
+    solution = linear_program(cost, constraints, least, most, seconds)
+    if solution is None:
+        return None
+    moved: Floats = v + solution[: d - 1] @ tangent
+    return moved / np.linalg.norm(moved)
+
+
+def _rows(stay: Floats, near: Floats) -> Any:
+    """Those who stay have a row of their own; those near have two columns, to miss it, as well."""
+    from scipy.sparse import csr_array  # noqa: PLC0415  (slow to import)
+
+    (m, d), n = stay.shape, len(near)
+    every = np.arange(n)[:, None]
+    ones = np.ones((n, 1))
+    columns = np.hstack([np.tile(np.arange(d), (n, 1)), d + every, d + n + every])
+    values = np.concatenate([stay.ravel(), np.hstack([near, -ones, ones]).ravel()])
+    indices = np.concatenate([np.tile(np.arange(d), m), columns.ravel()])
+    starts = np.concatenate([np.arange(m) * d, m * d + np.arange(n + 1) * (d + 2)])
+    return csr_array((values, indices, starts), shape=(m + n, d + 2 * n))
+
+
+def _tangent(v: Floats) -> Floats:
+    """An orthonormal basis (d − 1 rows) of the tangent plane of the sphere at v."""
+    return np.asarray(np.linalg.svd(v[None, :])[2][1:])
+
+
+def _room(part: Slice, v: Floats, covered: Numbers) -> float:
+    """How much the covered agents can spare at the best threshold for that."""
+    scores = part.scores(v[None, :])[0][covered]
+    return float((scores + part.reach[covered]).min() - scores.max()) / 2
+
+
+def _height(part: Slice, v: Floats, covered: Numbers) -> float:
+    """Soft density of the covered agents, at the largest threshold that keeps them; −∞ if none."""
+    scores = part.scores(v[None, :])[0][covered]
+    b = float((scores + part.reach[covered]).min())
+    if b < scores.max():
+        return -math.inf
+    return float(part.weight[covered] @ (b - scores))
+
+
+def _step(
+    part: Slice,
+    v: Floats,
+    covered: Numbers,
+    step: float,
+    weight: Floats | None,
+    seconds: float = math.inf,
+) -> Floats | None:
+    """One linear program on the tangent plane at v: most room, or greatest weighted distance."""
+    d = len(v)
+    if d < 2 or not len(covered):
+        return None
+    tangent = _tangent(v)
+    sine = math.sin(part.angle)
+    scores = part.scores(v[None, :])[0][covered]
+    slopes = sine * part.across[covered] @ tangent.T
+    reach = part.reach[covered]
+    ones = np.ones((len(covered), 1))
+    # Variables: the step x, b − the largest score now, the room c.
+    top = float(scores.max())
+    spare = ones if weight is None else 0 * ones
+    rows = np.block([[slopes, -ones, spare], [-slopes, ones, spare]])
+    right = np.concatenate([top - scores, scores - top + reach])
+    cost = np.zeros(d + 1)
+    if weight is None:
+        cost[-1] = 1.0
+    else:
+        cost[:-2] = -(weight @ slopes)
+        cost[-2] = float(weight.sum())
+    span = float(reach.max()) + 4.0
+    least = np.concatenate([np.full(d - 1, -step), [-span], [-span]])
+    most = np.concatenate([np.full(d - 1, step), [span], [span]])
+    solution = linear_program(cost, Inequalities(rows, right), least, most, seconds)
+    if solution is None:
+        return None
+    moved: Floats = v + solution[: d - 1] @ tangent
+    return moved / np.linalg.norm(moved)

@@ -1,0 +1,165 @@
+"""The directions at η, or between two values of η, as angles and a smaller sphere.
+
+With p̂ = p/‖p‖ and H an orthonormal basis of what is orthogonal to it,
+
+    u = cos θ · p̂ + sin θ · H v,      ‖v‖ = 1,      cos θ = u·p/‖p‖,
+
+so η fixes θ, and v runs over the unit sphere of R^d with d = k − 1. If p = 0 there is nothing to
+fix: H = I, θ = π/2 and d = k.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mipmech.model.geometry import Geometry
+from mipmech.rationals import common_integers
+from mipmech.tolerances import EPSILON, SAFETY
+
+Floats = NDArray[np.float64]
+Numbers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Slice:
+    """The allowed directions, and the agents that count as seen from them.
+
+    least, most : the allowed angles θ; equal for a single η
+    towards : (k,) array p̂; zeros if p = 0
+    turn : (k, d) array H
+    along, across : (m,) array z·p̂ and (m, d) array z H
+    reach, weight : (m,) arrays; weights sum to 1
+    slack : (m,) array; no score u·z_i is off by more, for rounding and for the band of η together
+    agents : (m,) array, the numbers of these agents in the instance
+    """
+
+    geometry: Geometry
+    least: float
+    most: float
+    towards: Floats
+    turn: Floats
+    along: Floats
+    across: Floats
+    reach: Floats
+    weight: Floats
+    slack: Floats
+    agents: Numbers
+
+    @property
+    def dimension(self) -> int:
+        """The dimension d of the space of v."""
+        return int(self.across.shape[1])
+
+    @property
+    def angle(self) -> float:
+        """The middle of the allowed angles."""
+        return (self.least + self.most) / 2
+
+    def direction(self, v: Floats) -> Floats:
+        """The unit vector u with this v, at the middle angle."""
+        u: Floats = math.cos(self.angle) * self.towards + math.sin(self.angle) * (self.turn @ v)
+        return u / np.linalg.norm(u)
+
+    def scores(self, v: Floats) -> Floats:
+        """u·z_i for (n, d) directions v at the middle angle: an (n, m) array."""
+        turned: Floats = v @ self.across.T
+        turned *= math.sin(self.angle)
+        turned += math.cos(self.angle) * self.along
+        return turned
+
+
+def slice_at(geometry: Geometry, eta_low: float, eta_high: float | None = None) -> Slice:
+    """The directions with u·p = η, or with η between two values; the caller knows it is feasible.
+
+    Distances along the scores are off by no more than ``slack``: rounding of z, of the turned
+    coordinates (a product of k terms, twice), and the width of the band in which an answer may lie.
+    """
+    counts = geometry.weight > 0
+    z = geometry.z[counts]
+    size = geometry.p_norm
+    k = geometry.rank
+    if size == 0:
+        towards, turn = np.zeros(k), np.eye(k)
+        least = most = math.pi / 2
+        tilt = 0.0
+    else:
+        towards = geometry.p / np.linalg.norm(geometry.p)
+        turn = _complement(towards)
+        high = eta_low if eta_high is None else eta_high
+        most, least = (math.acos(max(-1.0, min(1.0, eta / size))) for eta in (eta_low, high))
+        band = geometry.band * SAFETY
+        tilt = max(
+            math.acos(max(-1.0, math.cos(most) - band)) - most,
+            least - math.acos(min(1.0, math.cos(least) + band)),
+        )
+        tilt += 2 * geometry.rounding.back + geometry.rounding.p / size
+    lengths = np.linalg.norm(z, axis=1)
+    slack = geometry.rounding.z[counts] + SAFETY * lengths * (tilt + 8 * (k + 4) * EPSILON)
+    return Slice(
+        geometry=geometry,
+        least=least,
+        most=most,
+        towards=towards,
+        turn=turn,
+        along=z @ towards,
+        across=z @ turn,
+        reach=geometry.reach[counts],
+        weight=geometry.weight[counts],
+        slack=slack,
+        agents=np.flatnonzero(counts),
+    )
+
+
+def _complement(unit: Floats) -> Floats:
+    """An orthonormal basis of what is orthogonal to a unit vector, by one reflection."""
+    k = len(unit)
+    mirror = unit.copy()
+    mirror[0] += math.copysign(1.0, unit[0])
+    reflection = np.eye(k) - 2 * np.outer(mirror, mirror) / (mirror @ mirror)
+    return np.ascontiguousarray(reflection[:, 1:])
+
+
+@dataclass(frozen=True, eq=False)
+class Masses:
+    """Weights as whole numbers: (m,) array of int64, so that sums of them are exact.
+
+    unit : the density of one
+    excess : the whole numbers of all agents together are too large by at most this; 0 unless the
+        weights span more than 52 bits
+    """
+
+    whole: Numbers
+    unit: Fraction
+    excess: int
+
+    @property
+    def equal(self) -> bool:
+        """Whether counting is enough."""
+        return bool((self.whole == 1).all())
+
+
+# Sums of whole weights stay below this, so that floats hold them exactly.
+MOST_MASS = 1 << 52
+
+
+def masses(weights: Floats) -> Masses:
+    """Positive weights as whole numbers.
+
+    >>> masses(np.array([0.5, 0.5])).unit
+    Fraction(1, 2)
+    """
+    if (weights == weights[0]).all():
+        return Masses(np.ones(len(weights), np.int64), Fraction(1, len(weights)), 0)
+    integers, _shift = common_integers(weights)
+    total = int(integers.sum())
+    common = math.gcd(*(int(i) for i in integers))
+    if total // common < MOST_MASS:
+        whole = np.array([int(i) // common for i in integers], dtype=np.int64)
+        return Masses(whole, Fraction(common, total), 0)
+    whole = np.array([-(-int(i) * MOST_MASS // total) for i in integers], dtype=np.int64)
+    return Masses(whole, Fraction(1, MOST_MASS), len(weights))

@@ -1,0 +1,1 @@
+"""Combinatorial sweeps: a second opinion in two and three dimensions."""

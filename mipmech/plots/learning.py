@@ -1,0 +1,199 @@
+"""A picture of a learning curve: what samples say, what the learned rules are worth, what is sure.
+
+Above, gains over the size of the sample; below, how far the sample's figure is from the truth, on
+logarithmic scales, where a law like 1/√m is a straight line. Shaded: from the least to the greatest
+of the repeats. Shapes and dashes say the same as the colours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mipmech.plots.rule import put_heading, save, styled
+from mipmech.studies.learning.results import LearningCurve, SizeSummary, Spread
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+SAMPLE, GAIN, HELD_OUT, THEOREM = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
+# More sizes than this, or sizes nearer to each other than this ratio, get the usual ticks.
+MOST_TICKS = 12
+NEAR = 1.4
+
+
+def learning_picture(curve: LearningCurve) -> Figure:
+    """A matplotlib figure of a learning curve; a notebook shows it as it is."""
+    from matplotlib.figure import Figure  # noqa: PLC0415  (slow to import)
+
+    with styled():
+        figure = Figure(figsize=(9.6, 6.0), dpi=150, layout="constrained")
+        rows = curve.summary()
+        nothing = _nothing(curve)
+        if nothing is None:
+            gains, errors = figure.subplots(2, 1, sharex=True, height_ratios=[1.5, 1])
+            _draw_gains(gains, curve, rows)
+            _draw_errors(errors, curve, rows)
+            _draw_sizes(errors, [row.size for row in rows])
+            for axes in (gains, errors):
+                if axes.get_legend_handles_labels()[0]:
+                    axes.legend(
+                        frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1.01, 1.02),
+                        labelspacing=0.9, handlelength=2.6,
+                    )  # fmt: skip
+        else:
+            axes = figure.subplots()
+            axes.set_axis_off()
+            axes.text(0.0, 1.0, nothing, va="top")
+        put_heading(figure, curve.source.name)
+    return figure
+
+
+def save_learning_picture(curve: LearningCurve, path: str | Path) -> None:
+    """Draw a learning curve and save the picture (png, pdf, svg, …)."""
+    save(learning_picture(curve), path)
+
+
+def _nothing(curve: LearningCurve) -> str | None:
+    """Why there is nothing to draw, if so."""
+    if not curve.points:
+        return f"No sample was learned from: {curve.stop.value}."
+    if curve.source.seen_quality == 0:
+        return "The planner sees nothing that quality depends on: every gain is 0."
+    return None
+
+
+def _draw_gains(axes: Axes, curve: LearningCurve, rows: Sequence[SizeSummary]) -> None:
+    """The sample's figure, the gain elsewhere, and the bounds on it."""
+    sizes = [row.size for row in rows]
+    top = 1.08 * max([row.sample.high for row in rows] + [row.gain.high for row in rows])
+    top = top or 1.0
+    smoothed = curve.source.kind == "smoothed"
+    where = "the population (exact)" if smoothed else "the rows held out"
+    sure = f"{1 - curve.settings.delta:.4g}"
+    _series(axes, sizes, [row.sample for row in rows], SAMPLE, "o", "-", "best rule on its sample")
+    _series(axes, sizes, [row.gain for row in rows], GAIN, "s", "-", f"the same rule on\n{where}")
+    _series(
+        axes, sizes, [row.at_least for row in rows], HELD_OUT, "^", "--",
+        f"… at least, by held-out\nagents (probability {sure})",
+    )  # fmt: skip
+    _draw_theorem(axes, rows, top, sure)
+    if curve.best is not None:
+        axes.axhline(
+            curve.best.gain, color="black", linewidth=0.9, linestyle=(0, (6, 3)), zorder=1,
+            label=f"best rule known on the\npopulation: {curve.best.gain:.4g}",
+        )  # fmt: skip
+    low = min(0.0, *(row.gain.low for row in rows), *(row.at_least.low for row in rows))
+    axes.set_ylim(low * 1.05 - 0.02 * top, top)
+    axes.set_ylabel("gain")
+    axes.set_title(_heading(curve), fontsize=9)
+
+
+def _heading(curve: LearningCurve) -> str:
+    about = curve.source
+    what = f"smoothed with σ = {about.sigma:.4g}" if about.sigma is not None else "data"
+    many = curve.settings.repeats
+    parts = [f"{what}, rank {about.rank}", f"{many} sample{'s' * (many != 1)} of each size"]
+    missing = curve.asked - len(curve.points)
+    parts += [f"{missing} not reached"] * bool(missing)
+    still_open = sum(not point.closed for point in curve.points)
+    parts += [f"{still_open} certificate{'s' * (still_open != 1)} not closed"] * bool(still_open)
+    return "; ".join(parts)
+
+
+def _draw_theorem(axes: Axes, rows: Sequence[SizeSummary], top: float, sure: str) -> None:
+    """What uniform convergence promises, as far as it fits into the picture."""
+    sizes = [row.size for row in rows]
+    empty = [row.size for row in rows if row.promised.high == 0]
+    if len(empty) == len(rows):
+        said = "vacuous at all these sizes"
+    elif empty:
+        said = f"vacuous up to m = {empty[-1]:,}"
+    else:
+        said = f"probability {sure}"
+    _series(
+        axes, sizes, [row.promised for row in rows], THEOREM, "v", ":",
+        f"… at least, by Theorem 5's\nuniform convergence\n({said})",
+    )  # fmt: skip
+    inside = [row for row in rows if row.at_most.median <= top]
+    if inside:
+        outside = "" if len(inside) == len(rows) else "\n(else above the picture)"
+        _series(
+            axes, [row.size for row in inside], [row.at_most for row in inside], THEOREM, "x", "-.",
+            f"no rule has more, by the same{outside}",
+        )  # fmt: skip
+
+
+def _draw_errors(axes: Axes, curve: LearningCurve, rows: Sequence[SizeSummary]) -> None:
+    """How far the sample's figure is off, how much the rule misses, and what Theorem 5 allows."""
+    sure = f"{1 - curve.settings.delta:.4g}"
+    allowed = {row.size: row.deviation for row in rows if row.deviation > 0}
+    if allowed:
+        axes.plot(
+            list(allowed), list(allowed.values()), color=THEOREM, marker="v", linestyle=":",
+            markersize=4.5, linewidth=1.4,
+            label=f"no rule's error is more, by\nTheorem 5 (probability {sure})",
+        )  # fmt: skip
+    where = "population" if curve.source.kind == "smoothed" else "held-out"
+    errors = {row.size: row.error for row in rows if row.error.median > 0}
+    _series(
+        axes, list(errors), list(errors.values()), SAMPLE, "o", "-",
+        f"error: |sample gain −\n{where} gain|",
+    )  # fmt: skip
+    missed: dict[int, Spread] = {}
+    if curve.best is not None:
+        best = curve.best.gain
+        missed = {
+            row.size: Spread(best - row.gain.median, best - row.gain.high, best - row.gain.low)
+            for row in rows
+            if best > row.gain.median
+        }
+        _series(
+            axes, list(missed), list(missed.values()), GAIN, "s", "-",
+            "missed: best known −\npopulation gain",
+        )  # fmt: skip
+    medians = [spread.median for spread in (*errors.values(), *missed.values())]
+    figures = [*medians, *allowed.values()]
+    if figures:
+        axes.set_yscale("log")
+        # One repeat that happens to hit the truth must not stretch the scale by decades.
+        axes.set_ylim(min(figures) / 3, max(figures) * 2)
+    axes.set_ylabel("difference in gain")
+
+
+def _series(
+    axes: Axes,
+    sizes: list[int],
+    spreads: list[Spread],
+    colour: str,
+    marker: str,
+    dashes: str,
+    label: str,
+) -> None:
+    """Medians as a line, with the range of the repeats."""
+    if not sizes:
+        return
+    low, high = [spread.low for spread in spreads], [spread.high for spread in spreads]
+    look: dict[str, Any] = {"color": colour, "marker": marker, "linestyle": dashes}
+    axes.plot(
+        sizes, [spread.median for spread in spreads], markersize=4.5, linewidth=1.4, label=label,
+        zorder=3, **look,
+    )  # fmt: skip
+    if len(sizes) > 1:
+        axes.fill_between(sizes, low, high, color=colour, alpha=0.16, linewidth=0, zorder=1)
+    else:
+        axes.vlines(sizes, low, high, color=colour, linewidth=1.0)
+
+
+def _draw_sizes(axes: Axes, sizes: list[int]) -> None:
+    axes.set_xscale("log")
+    axes.set_xlabel("m, agents in the sample")
+    if len(sizes) == 1:
+        axes.set_xlim(sizes[0] / 2, sizes[0] * 2)
+    apart = all(b >= NEAR * a for a, b in pairwise(sizes))
+    if len(sizes) <= MOST_TICKS and apart:
+        axes.set_xticks(sizes, [f"{size:,}" for size in sizes])
+        axes.minorticks_off()

@@ -1,0 +1,340 @@
+"""Pictures of a mechanism: the agents, the margin, and who moves where.
+
+With two visible dimensions the picture is the plane that the planner sees. Otherwise it is the line
+of scores, with the true quality upwards: a mover goes right to the threshold and up by its gain.
+Colours are Okabe and Ito's, which colour-blind readers can tell apart; shape says the same.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mipmech.errors import InputError
+from mipmech.files import reason
+from mipmech.model.geometry import Geometry, reduce
+from mipmech.model.grading import Recount, Side
+from mipmech.model.instance import Instance
+from mipmech.model.mechanism import to_reduced
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure, SubFigure
+
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+Numbers = NDArray[np.int64]
+
+STYLE = {
+    Side.BEYOND: ("#8a8a8a", "o", "stay"),
+    Side.ABOVE: ("#0072B2", "s", "pass already"),
+    Side.INSIDE: ("#D55E00", "D", "move"),
+}
+MARGIN = "#F0C27B"
+ACCEPT = "#DCEBF5"
+PAPER = "#FFFFFF"
+# More arrows than this hide each other.
+MOST_ARROWS = 120
+# Width over height of the plane's picture.
+WIDE = 1.5
+# Beyond this ratio of the axes' ranges, equal scales would leave a line instead of a picture.
+MIXED = 30.0
+
+
+def picture(found: Recount, title: str | None = None) -> Figure:
+    """A matplotlib figure of a mechanism on its instance; a notebook shows it as it is."""
+    from matplotlib.figure import Figure  # noqa: PLC0415  (slow to import)
+
+    with styled():
+        figure = Figure(figsize=(6.4, 4.8), dpi=160, layout="constrained")
+        draw_rule(figure, found)
+        put_heading(figure, title or found.instance.name)
+    return figure
+
+
+def styled() -> AbstractContextManager[None]:
+    """The look of all pictures."""
+    import matplotlib as mpl  # noqa: PLC0415  (slow to import)
+
+    style: Any = {
+        "font.size": 9,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "axes.titlelocation": "left",
+        "svg.hashsalt": "mipmech",
+        "text.parse_math": False,  # a feature called "$x" is a name, not mathematics
+    }
+    return mpl.rc_context(style)
+
+
+def put_heading(figure: Figure, text: str) -> None:
+    """The name of the instance above everything."""
+    figure.suptitle(_short(text, 60), x=0.02, ha="left", fontsize=11, fontweight="bold")
+
+
+def draw_rule(figure: Figure | SubFigure, found: Recount) -> None:
+    """The agents, the margin, and who moves where."""
+    geometry = reduce(found.instance)
+    if geometry.rank == 2:
+        axes = _draw_plane(figure, geometry, found)
+    else:
+        axes = _draw_scores(figure, found)
+    axes.set_title(_summary(found), fontsize=9)
+    _legend(figure)
+
+
+def save_picture(found: Recount, path: str | Path, title: str | None = None) -> None:
+    """Draw a mechanism on its instance and save the picture (png, pdf, svg, …)."""
+    save(picture(found, title), path)
+
+
+def save(figure: Figure, path: str | Path) -> None:
+    """Save a figure under this name; the ending says how."""
+    if not Path(path).suffix:
+        raise InputError("has no ending; give one such as .png", file=path, field="plot")
+    try:
+        figure.savefig(path)
+    except OSError as error:
+        raise InputError(f"cannot be written: {reason(error)}", file=path, field="plot") from None
+    except ValueError:
+        known = ", ".join(sorted(figure.canvas.get_supported_filetypes()))
+        raise InputError(
+            f"has an unknown kind of file; known are {known}", file=path, field="plot"
+        ) from None
+
+
+def _summary(found: Recount) -> str:
+    instance = found.instance
+    counts = instance.weights > 0
+    weighted = " (by weight)" if np.ptp(instance.weights[counts]) else ""
+    gain, before = float(found.gain), float(found.baseline)
+    return (
+        f"{float(found.density):.1%}{weighted} move, mean quality rises by {gain:.4g}"
+        f" from {before:.4g}"
+    )
+
+
+def _short(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 1].rstrip() + "…"
+
+
+def _window(points: Floats, movers: Floats, room: float) -> tuple[Floats, Floats]:
+    """The part of the plane to show: the bulk of the points, all movers, and some room.
+
+    A few agents very far away would shrink the rest to a dot; they are left outside, and counted.
+    """
+    low, high = np.percentile(points, [5, 95], axis=0)
+    reach = high - low + room
+    low, high = (
+        np.maximum(points.min(axis=0), low - reach),
+        np.minimum(points.max(axis=0), high + reach),
+    )
+    if len(movers):
+        low, high = np.minimum(low, movers.min(axis=0)), np.maximum(high, movers.max(axis=0))
+    return low, high
+
+
+def _note_missing(axes: Axes, points: Floats, counts: Flags) -> None:
+    """Say how many agents the picture does not show."""
+    (left, right), (bottom, top) = axes.get_xlim(), axes.get_ylim()
+    x, y = points[counts].T
+    outside = int(((x < left) | (x > right) | (y < bottom) | (y > top)).sum())
+    weightless = int((~counts).sum())
+    notes = [f"{outside} agent{'s' * (outside != 1)} outside the picture"] * bool(outside)
+    notes += [f"{weightless} of weight 0 not shown"] * bool(weightless)
+    if not notes:
+        return
+    axes.annotate(
+        ", ".join(notes), (1, 0), (-4, 4), xycoords="axes fraction", textcoords="offset points",
+        ha="right", va="bottom", fontsize=8, style="italic", zorder=6,
+        bbox={"facecolor": PAPER, "alpha": 0.8, "linewidth": 0, "pad": 1.5},
+    )  # fmt: skip
+
+
+def _draw_plane(figure: Figure | SubFigure, geometry: Geometry, found: Recount) -> Axes:
+    instance = found.instance
+    axes = figure.add_subplot()
+    columns = instance.view.columns
+    if columns is not None:
+        at = instance.agents[:, list(columns)]
+        names = [instance.feature_names[c] for c in columns]
+        origin = geometry.centre[list(columns)]
+    else:
+        origin = geometry.basis @ geometry.centre
+        at = geometry.z * geometry.unit + origin
+        names = [_combination(row, instance) for row in geometry.basis]
+    u, level = to_reduced(geometry, found.mechanism)
+    foot = origin + u * level * geometry.unit  # the point of the boundary nearest to the centre
+    after = at + (foot @ u - at @ u)[:, None] * u
+    reaches = _reaches(instance)
+    counts = instance.weights > 0
+    movers = _movers(found)
+    low, high = _window(at[counts], np.vstack([at[movers], after[movers]]), 2 * reaches[0])
+    half = (high - low) / 2 * 1.06 + reaches[0] / 2
+    to_scale = max(half) <= MIXED * min(half)
+    if to_scale:
+        half = np.maximum(half, [half[1] * WIDE, half[0] / WIDE])
+        axes.set_aspect("equal")  # or the arrows would not be perpendicular to the boundary
+    middle = (low + high) / 2
+    axes.set_xlim(middle[0] - half[0], middle[0] + half[0])
+    axes.set_ylim(middle[1] - half[1], middle[1] + half[1])
+    # The boundary from the point nearest to the middle, long enough to cross the picture.
+    start = middle + (foot @ u - middle @ u) * u
+    length = 4 * float(np.linalg.norm(half))
+    line = start[:, None] + np.array([-u[1], u[0]])[:, None] * np.array([-length, length])
+    _band(axes, line, 2 * length * u, color=ACCEPT, label="accepted")
+    for reach, look in zip(reaches, _margins(reaches), strict=True):
+        _band(axes, line, -reach * u, **look)
+    axes.plot(*line, color="black", linewidth=1.1, scalex=False, scaley=False)
+    _agents(axes, at, after, found)
+    _note_missing(axes, at, counts)
+    axes.set(xlabel=_short(names[0], 70), ylabel=_short(names[1], 45))
+    if not to_scale:
+        axes.set_xlabel(f"{_short(names[0], 40)}   (axes not to scale: the units differ greatly)")
+    return axes
+
+
+def _draw_scores(figure: Figure | SubFigure, found: Recount) -> Axes:
+    instance = found.instance
+    above: Axes
+    above, axes = figure.subplots(2, 1, sharex=True, height_ratios=[1, 3.2])
+    weights, threshold = found.mechanism.scaled()
+    norm = float(np.linalg.norm(weights))
+    score = instance.agents @ (weights / norm)
+    boundary = float(threshold) / norm
+    quality = instance.agents @ instance.quality - instance.quality_offset
+    reaches = _reaches(instance)
+    at = np.column_stack([score, quality])
+    after = np.column_stack(
+        [np.full(len(score), boundary), quality + found.eta * (boundary - score)]
+    )
+    counts = instance.weights > 0
+    movers = _movers(found)
+    low, high = _window(at[counts], np.vstack([at[movers], after[movers]]), reaches[0])
+    low[0], high[0] = min(low[0], boundary - reaches[0]), max(high[0], boundary)
+    pad = 0.05 * (high - low) + [reaches[0] / 10, 1e-9 * (1 + abs(high[1]))]
+    axes.set_xlim(low[0] - pad[0], high[0] + pad[0])
+    axes.set_ylim(low[1] - pad[1], high[1] + pad[1])
+    right = float(high[0] + pad[0])
+    for panel in (above, axes):
+        panel.axvspan(boundary, right, color=ACCEPT, zorder=0, linewidth=0, label="accepted")
+        for reach, look in zip(reaches, _margins(reaches), strict=True):
+            panel.axvspan(boundary - reach, boundary, zorder=0.5, linewidth=0, **look)
+        panel.axvline(boundary, color="black", linewidth=1.1)
+    axes.set_xlim(low[0] - pad[0], right)
+    _agents(axes, at, after, found)
+    shown = counts & (score >= low[0]) & (score <= high[0])
+    _histogram(above, score, shown, found, _bins(low[0], high[0], boundary, reaches[0]))
+    _note_missing(axes, at, counts)
+    rule = _combination(weights / norm, instance)
+    axes.set(xlabel=_short(f"score: {rule}", 75), ylabel="true quality f(x)")
+    return above
+
+
+def _bins(low: float, high: float, boundary: float, reach: float) -> list[float]:
+    """About forty bins, with an edge on the threshold and one at the least reach before it."""
+    width = max((high - low) / 40, reach / 1000)
+    if width < reach:
+        width = reach / round(reach / width)
+    first, last = np.floor((low - boundary) / width), np.ceil((high - boundary) / width)
+    edges: list[float] = (boundary + width * np.arange(first, last + 1)).tolist()
+    return edges
+
+
+def _histogram(axes: Axes, score: Floats, shown: Flags, found: Recount, bins: list[float]) -> None:
+    groups = [(found.sides == side) & shown for side in STYLE]
+    total = found.instance.weights.sum()
+    axes.hist(
+        [score[g] for g in groups],
+        bins=bins,
+        weights=[found.instance.weights[g] / total for g in groups],
+        stacked=True,
+        color=[STYLE[side][0] for side in STYLE],
+        alpha=0.85,
+    )
+    axes.set_ylabel("share")
+
+
+def _movers(found: Recount) -> Numbers:
+    """The agents that count and move."""
+    return found.covered[found.instance.weights[found.covered] > 0]
+
+
+def _agents(axes: Axes, at: Floats, after: Floats, found: Recount) -> None:
+    counts = found.instance.weights > 0
+    m = int(counts.sum())
+    size = float(np.clip(4000 / m, 2, 22))
+    movers = _movers(found)
+    drawn = movers[:: max(1, -(-len(movers) // MOST_ARROWS))]
+    step = after[drawn] - at[drawn]
+    axes.quiver(
+        at[drawn, 0], at[drawn, 1], step[:, 0], step[:, 1],
+        angles="xy", scale_units="xy", scale=1, width=0.0024, headwidth=4, headlength=5,
+        color=STYLE[Side.INSIDE][0], alpha=0.75, zorder=3,
+    )  # fmt: skip
+    for side, (colour, marker, label) in STYLE.items():
+        chosen = (found.sides == side) & counts
+        count = int(chosen.sum())
+        if not count:
+            continue
+        arrows = side == Side.INSIDE and len(drawn) < count
+        axes.scatter(
+            at[chosen, 0], at[chosen, 1], s=size, c=colour, marker=marker,
+            alpha=0.8 if m < 2000 else 0.4, linewidths=0, zorder=2 if side else 4,
+            label=f"{label} ({count}" + (f", {len(drawn)} arrows)" if arrows else ")"),
+            rasterized=m > 5000,
+        )  # fmt: skip
+
+
+def _band(axes: Axes, line: Floats, depth: Floats, **look: Any) -> None:
+    far = line + depth[:, None]
+    axes.fill(*np.hstack([line, far[:, ::-1]]), linewidth=0, zorder=0.5, **look)
+
+
+def _margins(reaches: list[float]) -> list[dict[str, Any]]:
+    """How the margin looks, for each of the reaches."""
+    if len(reaches) == 1:
+        return [{"color": MARGIN, "alpha": 0.55, "label": "margin"}]
+    return [
+        {"color": MARGIN, "alpha": 0.55, "label": "within the least reach"},
+        {"color": MARGIN, "alpha": 0.3, "label": "within the greatest"},
+    ]
+
+
+def _reaches(instance: Instance) -> list[float]:
+    """The least and, if it differs, the greatest reach."""
+    reach = 1 / instance.cost[instance.weights > 0]
+    return sorted({float(reach.min()), float(reach.max())})
+
+
+def _legend(figure: Figure | SubFigure) -> None:
+    from matplotlib.collections import PathCollection  # noqa: PLC0415  (slow to import)
+
+    handles, labels = figure.axes[-1].get_legend_handles_labels()
+    columns = len(labels) if len(labels) <= 5 else 3
+    legend = figure.legend(
+        handles, labels, loc="outside lower center", ncols=columns, frameon=False,
+        columnspacing=1.2, handletextpad=0.4, handlelength=1.3, fontsize=8,
+    )  # fmt: skip
+    for handle in legend.legend_handles:
+        if isinstance(handle, PathCollection):  # large enough to tell, whatever is drawn
+            handle.set_sizes([24.0])
+            handle.set_alpha(1.0)
+
+
+def _combination(row: Floats, instance: Instance) -> str:
+    """A direction of the plane in words, such as 0.71·verbal + 0.71·maths."""
+    parts = [
+        (value, name)
+        for value, name in zip(row, instance.feature_names, strict=True)
+        if abs(value) > 0.005
+    ]
+    if len(parts) == 1 and parts[0][0] > 0:
+        return parts[0][1]
+    parts.sort(key=lambda part: -abs(part[0]))
+    text = " + ".join(f"{value:.2f}·{name}" for value, name in parts[:4])
+    return text.replace("+ -", "− ") + (" + …" if len(parts) > 4 else "")

@@ -1,0 +1,1 @@
+"""Many runs at once: comparisons of oracles, learning curves, batches."""

@@ -1,0 +1,337 @@
+"""The folder of a run, which is the truth about it.
+
+    run.json           that it is one, and which plan it followed last
+    plans/*.json       the plans that it has followed, with all their jobs
+    records.jsonl      what has become of every job (`journal`)
+    instances/*.json   copies of the instances (agents of large ones beside them, as .npy)
+    certificates/*.json
+    lock               held by the program that writes, if one does
+
+One program writes at a time. Whoever reads needs no lock: files are replaced whole, and records
+only ever become more.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import re
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import lru_cache
+from pathlib import Path
+from types import NoneType
+from typing import Any
+
+from mipmech import files
+from mipmech.errors import InputError
+from mipmech.model.instance import Instance
+from mipmech.studies.batch import journal
+from mipmech.studies.batch.jobs import Expansion
+from mipmech.studies.batch.journal import Journal, Record
+from mipmech.studies.batch.tasks import CERTIFICATES, INSTANCES, instance_file
+
+FORMAT = "mipmech/run@1"
+MARK, PLANS, RECORDS, LOCK = "run.json", "plans", "records.jsonl", "lock"
+# Instances with more numbers than this keep their agents in a table of their own.
+LARGE = 5000
+# A lock is asked for so many times, so many seconds apart.
+LOOKS, LOOK = 10, 0.05
+# Instances that are kept in memory while their jobs are handed out.
+AT_HAND = 8
+
+
+@dataclass(frozen=True)
+class Records:
+    """The records of a run.
+
+    last : the record that counts for each job: the last one
+    lines : all records, those that were tried again included
+    damaged : lines that cannot be understood; their jobs count as not done
+    """
+
+    last: dict[str, Record]
+    lines: int
+    damaged: int
+
+    @classmethod
+    def of(cls, found: Iterable[Record | None], whole: bool = True) -> Records:
+        """What counts of these; if not ``whole``, without the parts that take up much memory."""
+        last: dict[str, Record] = {}
+        lines = damaged = 0
+        for record in found:
+            lines += 1
+            if record is None or not _understood(record):
+                damaged += 1
+            else:
+                last[record["id"]] = record
+                if not whole:
+                    for name in LARGE_PARTS:
+                        del record[name]
+        return cls(last, lines, damaged)
+
+    @property
+    def failed(self) -> dict[str, Record]:
+        """The jobs that have no result."""
+        return {key: record for key, record in self.last.items() if record["status"] != "done"}
+
+
+# What every record has, and of which type it is.
+SHAPE: Mapping[str, type | tuple[type, ...]] = {
+    "id": str, "status": str, "attempt": int, "task": str, "instance": dict, "options": dict,
+    "repetition": int, "allowed": dict, "bounds": (dict, NoneType), "seconds": (int, float),
+    "memory": (int, NoneType), "reason": (str, NoneType), "started": (str, NoneType),
+    "ended": str, "worker": str, "made_by": (dict, NoneType), "certificate": (str, NoneType),
+    "result": (dict, NoneType), "events": list,
+}  # fmt: skip
+LARGE_PARTS = ("result", "events")
+NUMBER = (int, float)
+Shape = Mapping[str, type | tuple[type, ...]]
+JOB = {"id": str, "task": str, "options": dict, "subject": str}
+ALLOWED = {"seconds": NUMBER, "limit": NUMBER}
+BOUNDS: Shape = {"what": str, "status": str, "lower": NUMBER, "upper": (*NUMBER, NoneType)}
+SUBJECT = {"name": str, "digest": str, "group": str, "agents": int, "rank": int}
+
+
+def _understood(record: Record) -> bool:
+    """Whether a record has the shape that all readers count on; its id is the name of a file."""
+    return (
+        _has(record, SHAPE)
+        and _has(record["instance"], SUBJECT)
+        and _has(record["allowed"], ALLOWED)
+        and (record["bounds"] is None or _has(record["bounds"], BOUNDS))
+        and re.fullmatch(r"[0-9a-f]{20}", record["id"]) is not None
+    )
+
+
+def _has(part: dict[str, Any], shape: Shape) -> bool:
+    return all(
+        name in part and isinstance(part[name], kind) and not isinstance(part[name], bool)
+        for name, kind in shape.items()
+    )
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """A run's folder."""
+
+    path: Path
+
+    @classmethod
+    def make(cls, path: str | Path) -> RunFolder:
+        """The folder, made if there is none; one that is something else is refused."""
+        folder = Path(path)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            journal.sync_folder(folder.parent)
+            inside = [name for name in os.listdir(folder) if name != LOCK and name[0] != "."]
+        except OSError as error:
+            said = f"cannot be used for a run: {files.reason(error)}"
+            raise InputError(said, file=folder, field="out") from None
+        if inside and MARK not in inside:
+            raise InputError(
+                "is not empty and not a run's folder; choose another with --out", file=folder
+            )
+        return cls(folder)
+
+    @classmethod
+    def open(cls, path: str | Path) -> RunFolder:
+        """A folder that is there."""
+        folder = Path(path)
+        if not folder.is_dir():
+            what = "is a file" if folder.exists() else "does not exist"
+            raise InputError(f"{what}; give the folder of a run (mipmech bench)", file=folder)
+        found = cls(folder)
+        if not (folder / MARK).exists():
+            raise InputError(f"holds no {MARK}; give the folder of a run", file=folder)
+        found._marked()
+        return found
+
+    # ------------------------------------------------------------ plans
+
+    def _mark(self, plan: str | None) -> None:
+        _write_json(self.path / MARK, {"format": FORMAT, "plan": plan})
+
+    def _marked(self) -> str | None:
+        content = _read_json(self.path / MARK)
+        if content.get("format") != FORMAT:
+            raise InputError(f"its format is not {FORMAT!r}", file=self.path / MARK)
+        plan = content.get("plan")
+        return plan if isinstance(plan, str) else None
+
+    def follow(self, expansion: Expansion) -> None:
+        """Keep a plan: it is the one that the run is about from now on."""
+        content = expansion.to_dict()
+        name = hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
+        file = self.path / PLANS / f"{name}.json"
+        if not file.exists():
+            _write_json(file, content)
+        if self._marked() != name:
+            self._mark(name)
+
+    def follow_as(self, other: RunFolder) -> None:
+        """Follow the plan that another folder follows, unless this one has its own."""
+        if self._marked() is None:
+            self._mark(other._marked())
+
+    def plan(self) -> dict[str, Any] | None:
+        """The plan that was followed last, as `Expansion.to_dict` gives it."""
+        name = self._marked()
+        if name is None:
+            return None
+        if Path(name).name != name:
+            raise InputError(f"names a plan {name!r} elsewhere", file=self.path / MARK)
+        file = self.path / PLANS / f"{name}.json"
+        content = _read_json(file)
+        jobs = content.get("jobs")
+        whole = isinstance(content.get("name"), str) and isinstance(jobs, list)
+        if not whole or not all(isinstance(job, dict) and _has(job, JOB) for job in jobs or ()):
+            raise InputError("is not a whole plan; run its plan file again", file=file)
+        return content
+
+    # ------------------------------------------------------------ instances
+
+    def keep(self, sample: Instance) -> None:
+        """Keep a copy of an instance, unless there is a good one."""
+        file = self.path / instance_file(sample.digest)
+        with contextlib.suppress(InputError):
+            if file.exists() and Instance.load(file).digest == sample.digest:
+                return
+        sample.save(file, "npy" if sample.agents.size > LARGE else "inline")
+
+    def instance(self, digest: str) -> Instance:
+        """The copy of an instance."""
+        return _instance(self.path / instance_file(digest), digest)
+
+    # ------------------------------------------------------------ records
+
+    def records(self, whole: bool = True) -> Records:
+        """What has become of every job so far; also while somebody writes.
+
+        whole : with results and events, which are most of a record
+        """
+        return Records.of(journal.read(self.path / RECORDS), whole)
+
+    def certificate(self, job: str) -> Path:
+        """Where the certificate of a job lies."""
+        return self.path / CERTIFICATES / f"{job}.json"
+
+    @contextmanager
+    def journal(self) -> Iterator[Journal]:
+        """The journal, open for writing; what was given to it is written at the end."""
+        try:
+            writer = Journal(self.path / RECORDS)
+        except OSError as error:
+            said = f"cannot be written: {files.reason(error)}"
+            raise InputError(said, file=self.path / RECORDS) from None
+        try:
+            yield writer
+        finally:
+            writer.close()
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """While inside, nobody else writes here; whoever tries is told so."""
+        file = self.path / LOCK
+        try:
+            handle = os.open(file, os.O_RDWR | os.O_CREAT, 0o666)
+        except OSError as error:
+            raise InputError(f"cannot be written: {files.reason(error)}", file=file) from None
+        try:
+            self._lock(handle)
+            self._furnish()
+            yield
+        finally:
+            os.close(handle)  # and with it the lock, as it also goes if the program is killed
+
+    def _lock(self, handle: int) -> None:
+        try:
+            for _ in range(LOOKS):
+                try:
+                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError:  # perhaps only by somebody who looks whether it is held
+                    time.sleep(LOOK)
+            else:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.pread(handle, 1000, 0).decode(errors="replace").strip()
+            raise InputError(
+                f"another run is at work here ({holder or 'just started'}); wait until it has"
+                " ended, or choose another folder with --out",
+                file=self.path,
+            ) from None
+        except OSError as error:
+            said = f"cannot be locked: {files.reason(error)}; choose a folder on another disk"
+            raise InputError(said, file=self.path) from None
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        who = f"process {os.getpid()} on {os.uname().nodename}, since {now}"
+        os.ftruncate(handle, 0)
+        os.pwrite(handle, who.encode(), 0)
+
+    def _furnish(self) -> None:
+        """Make what belongs into a run's folder; remove what a killed program had half written."""
+        if not (self.path / MARK).exists():
+            self._mark(None)
+        try:
+            for name in (PLANS, INSTANCES, CERTIFICATES):
+                (self.path / name).mkdir(exist_ok=True)
+        except OSError as error:
+            raise InputError(f"cannot be written: {files.reason(error)}", file=self.path) from None
+        for folder in (self.path, *(self.path / n for n in (PLANS, INSTANCES, CERTIFICATES))):
+            for file in folder.glob(".*.json.*"):
+                file.unlink(missing_ok=True)
+
+    @property
+    def busy(self) -> str | None:
+        """Who writes here at the moment; None if nobody does."""
+        try:
+            handle = os.open(self.path / LOCK, os.O_RDONLY | os.O_NONBLOCK)
+        except OSError:
+            return None
+        try:
+            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return os.pread(handle, 1000, 0).decode(errors="replace").strip() or "somebody"
+        except OSError:
+            return None
+        finally:
+            os.close(handle)
+        return None
+
+
+@lru_cache(maxsize=AT_HAND)
+def _instance(file: Path, digest: str) -> Instance:
+    found = Instance.load(file)
+    if found.digest != digest:
+        raise InputError("is not what it was when the run began: its digest differs", file=file)
+    return found
+
+
+def _write_json(file: Path, content: dict[str, Any]) -> None:
+    try:
+        files.write(file, json.dumps(content, ensure_ascii=False).encode())
+    except OSError as error:
+        raise InputError(f"cannot be written: {files.reason(error)}", file=file) from None
+
+
+def _read_json(file: Path) -> dict[str, Any]:
+    try:
+        if not file.is_file():
+            raise InputError("is missing, or not a plain file", file=file)
+        content = json.loads(files.read_text(file))
+    except OSError as error:
+        raise InputError(f"cannot be read: {files.reason(error)}", file=file) from None
+    except InputError:
+        raise
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"is not JSON: {error}", file=file) from None
+    if not isinstance(content, dict):
+        raise InputError("is not one JSON object", file=file)
+    return content

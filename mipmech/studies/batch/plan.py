@@ -1,0 +1,367 @@
+"""Plans: a TOML file that says which instances, which tasks, and within which limits.
+
+`docs/batches.md` describes the format. A plan is read and checked as a whole before anything runs;
+`jobs.expand` makes the jobs of it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import glob
+import itertools
+import json
+import math
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, get_args
+
+from mipmech import files, validation
+from mipmech.design.algorithm1 import GridName, Skipping, Thresholds
+from mipmech.design.certificate import DEFAULT_GAP, EngineName
+from mipmech.errors import InputError, did_you_mean
+from mipmech.model import families
+from mipmech.model.instance import Instance
+from mipmech.oracles.base import REGISTRY, oracle_class, oracle_named
+from mipmech.studies.batch import fields
+from mipmech.studies.batch.fields import Field
+from mipmech.studies.comparison.compare import ETA_FRACTIONS, SEEDS, Settings
+
+FORMAT = "mipmech/plan@1"
+# The time of a job if the plan says nothing, and how long after its time it is killed.
+SECONDS, GRACE = 60.0, 60.0
+
+Options = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where an instance comes from: a file, or a family with its sizes and seed."""
+
+    file: Path | None = None
+    recipe: tuple[tuple[str, Any], ...] = ()
+
+    def load(self) -> Instance:
+        """The instance."""
+        return families.make(**dict(self.recipe)) if self.file is None else Instance.load(self.file)
+
+
+@dataclass(frozen=True)
+class Piece:
+    """What is to be done with every instance, once.
+
+    seconds : the time that the work itself keeps to: of a call, if it makes several
+    limit : the time of all calls; a worker that has not ended ``grace`` seconds later is killed
+    memory : bytes that a worker may use
+    """
+
+    task: str
+    options: Options
+    repetition: int
+    seconds: float
+    limit: float
+    grace: float
+    memory: int | None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A plan, checked.
+
+    comparisons : the settings of its comparisons, for the report
+    """
+
+    name: str
+    text: str
+    sources: tuple[Source, ...]
+    pieces: tuple[Piece, ...]
+    comparisons: tuple[Settings, ...]
+    path: Path | None = None
+
+    @classmethod
+    def load(cls, path: str | Path) -> Plan:
+        """Read and check a plan file. Files that it names are relative to it."""
+        file = Path(path)
+        try:
+            return _parse(files.read_text(file), file)
+        except InputError as error:
+            raise error.located(file) from None
+        except OSError as error:
+            raise InputError(f"cannot be read: {files.reason(error)}", file=file) from None
+
+
+LIMITS = {
+    "seconds": Field(fields.real(0.0, above=True)),
+    "grace": Field(fields.real(0.0)),
+    "memory": Field(fields.memory),
+    "repetitions": Field(fields.whole(1, fields.MOST_VALUES)),
+}
+
+
+def _parse(text: str, file: Path) -> Plan:
+    try:
+        content = tomllib.loads(text)
+    except RecursionError:
+        raise InputError("is nested too deeply to be a plan") from None
+    except ValueError as error:  # also a number of thousands of digits
+        raise InputError(f"is not TOML: {error}") from None
+    if content.get("format") != FORMAT:
+        given = "is missing" if "format" not in content else f"is {content['format']!r}"
+        raise InputError(f'{given}; this program reads format = "{FORMAT}"', field="format")
+    top = {
+        "format": Field(fields.text),
+        "name": Field(fields.text, file.stem),
+        "limits": Field(fields.any_table, {}),
+        "instances": Field(_tables),
+        "tasks": Field(_tables),
+    }
+    table = fields.read_table(content, top, "")
+    for name in ("instances", "tasks"):
+        if not table[name]:
+            raise InputError(f"is missing; give one [[{name}]] or more", field=name)
+    defaults: Options = {"seconds": SECONDS, "grace": GRACE, "memory": None, "repetitions": 1}
+    limits = _or(fields.read_table(table["limits"], LIMITS, "limits"), defaults)
+    sources = [
+        source
+        for place, entry in enumerate(table["instances"], 1)
+        for source in _sources(entry, f"instances[{place}]", file.parent)
+    ]
+    pieces: list[Piece] = []
+    comparisons: list[Settings] = []
+    for place, entry in enumerate(table["tasks"], 1):
+        found, settings = _task(entry, f"tasks[{place}]", limits)
+        pieces += found
+        comparisons += settings
+    return Plan(
+        table["name"], text, tuple(fields.distinct(sources)), tuple(pieces), tuple(comparisons),
+        file,
+    )  # fmt: skip
+
+
+def _tables(value: Any, where: str) -> list[Any]:
+    if not isinstance(value, list):
+        raise InputError(f"is one table; write [[{where}]] with two brackets", field=where)
+    return value
+
+
+def _or(values: Options, defaults: Options) -> Options:
+    """The values, and the defaults for those that were not given."""
+    return {name: defaults[name] if values[name] is None else values[name] for name in defaults}
+
+
+# ------------------------------------------------------------------ instances
+
+FILES = {"files": Field(fields.list_of(fields.text))}
+FAMILY = {
+    "family": Field(fields.one_of(families.NAMES), swept=True),
+    "agents": Field(fields.whole(1), swept=True),
+    "rank": Field(fields.whole(1), 2, swept=True),
+    "seed": Field(fields.whole(0), 0, swept=True),
+    "hidden": Field(fields.whole(0), 1, swept=True),
+    "cost": Field(fields.real(0.0, above=True), swept=True),
+}
+
+
+def _sources(table: Any, where: str, folder: Path) -> list[Source]:
+    if not isinstance(table, dict):
+        raise InputError(f"is {validation.kind(table)}; give a table", field=where)
+    if ("files" in table) == ("family" in table):
+        raise InputError("give either files or a family", field=where)
+    if "files" in table:
+        patterns = fields.read_table(table, FILES, where)["files"]
+        return [Source(path) for pattern in patterns for path in _matches(pattern, folder, where)]
+    swept = fields.read_table(table, FAMILY, where)
+    if swept["agents"] == [None]:
+        raise InputError("is missing; say how many", field=f"{where}.agents")
+    return [Source(recipe=tuple(values.items())) for values in _product(swept, where)]
+
+
+def _matches(pattern: str, folder: Path, where: str) -> list[Path]:
+    """The files that a name or a pattern with *, ? or ** stands for; of a folder, those in it."""
+    path = folder / pattern
+    if path.is_file():
+        return [path]
+    if path.is_dir():
+        found = sorted(path.glob("*.json"))
+    else:
+        names = glob.glob(pattern, root_dir=folder, recursive=True)
+        found = [folder / name for name in sorted(names)]
+    found = [file for file in found if not file.is_dir()]
+    if not found:
+        raise InputError(f"{pattern!r} matches no file in {folder}", field=f"{where}.files")
+    return found
+
+
+def _not_too_many(count: int, where: str) -> None:
+    if count > fields.MOST_VALUES:
+        raise InputError(f"makes {count:,} combinations; that cannot be meant", field=where)
+
+
+def _product(swept: dict[str, list[Any]], where: str) -> Iterator[Options]:
+    """Every combination of the values, the last field changing fastest."""
+    _not_too_many(math.prod(map(len, swept.values())), where)
+    for values in itertools.product(*swept.values()):
+        yield dict(zip(swept, values, strict=True))
+
+
+# ------------------------------------------------------------------ tasks
+
+ORACLE = Field(fields.one_of(REGISTRY), "milp", swept=True)
+TASKS: dict[str, dict[str, Field]] = {
+    "oracle": {
+        "oracle": ORACLE,
+        "options": Field(fields.any_table, {}),
+        "seed": Field(fields.whole(0), 0, swept=True),
+        "eta": Field(fields.real(), swept=True),
+        "eta_fraction": Field(fields.real(-1.0, 1.0), swept=True),
+    },
+    "solve": {
+        "oracle": ORACLE,
+        "options": Field(fields.any_table, {}),
+        "seed": Field(fields.whole(0), 0, swept=True),
+        "epsilon": Field(fields.real(0.0, above=True), swept=True),
+        "epsilon_share": Field(fields.real(0.0, above=True), 0.05, swept=True),
+        "grid": Field(fields.one_of(get_args(GridName)), "angular", swept=True),
+        "sigma": Field(fields.real(0.0, above=True)),
+        "radius": Field(fields.real(0.0, above=True)),
+        "thresholds": Field(fields.one_of(get_args(Thresholds)), "two", swept=True),
+        "skip": Field(fields.one_of(get_args(Skipping)), "no", swept=True),
+    },
+    "certify": {
+        "gap": Field(fields.real(0.0, 0.999), DEFAULT_GAP, swept=True),
+        "engine": Field(fields.one_of(get_args(EngineName)), "auto", swept=True),
+        "keep": Field(fields.yes_or_no, True),
+    },
+    "compare": {
+        "oracles": Field(fields.list_of(fields.one_of(REGISTRY))),
+        "eta_fractions": Field(
+            fields.list_of(fields.real(-1.0, 1.0)), list(ETA_FRACTIONS)
+        ),
+        "seeds": Field(fields.list_of(fields.whole(0)), list(SEEDS)),
+        "full_time": Field(fields.yes_or_no, False),
+        "reference_seconds": Field(fields.real(0.0)),
+    },
+}  # fmt: skip
+
+
+def _task(table: Any, where: str, limits: Options) -> tuple[list[Piece], list[Settings]]:
+    """The pieces of one [[tasks]], and its settings if it is a comparison."""
+    kind = table.get("task") if isinstance(table, dict) else None
+    if kind is None:
+        raise InputError(f"is missing; give one of {', '.join(TASKS)}", field=f"{where}.task")
+    fields.one_of(TASKS)(kind, f"{where}.task")
+    known = {"task": Field(fields.text), **TASKS[kind], **LIMITS}
+    values = fields.read_table(table, known, where)
+    own = _or({name: values.pop(name) for name in LIMITS}, limits)
+    values.pop("task")
+    piece = partial(Piece, grace=own["grace"], memory=own["memory"])
+    if kind == "compare":
+        found, settings = _comparison(values, where, own, piece)
+        return list(_repeated(found, own, where)), [settings]
+    if kind == "certify":
+        swept = {**values, "keep": [values["keep"]]}
+        choices = list(_product(swept, where))
+    else:
+        choices = _asking(kind, values, where)
+    seconds = own["seconds"]
+    pieces = [
+        piece(task=kind, options=options, repetition=0, seconds=seconds, limit=seconds)
+        for options in choices
+    ]
+    return list(_repeated(pieces, own, where)), []
+
+
+def _repeated(pieces: list[Piece], own: Options, where: str) -> Iterator[Piece]:
+    """All pieces, as often as is asked for."""
+    _not_too_many(len(pieces) * own["repetitions"], where)
+    for repetition in range(own["repetitions"]):
+        for piece in pieces:
+            yield replace(piece, repetition=repetition)
+
+
+def _asking(kind: str, values: Options, where: str) -> list[Options]:
+    """The tasks that ask an oracle: one for each choice of its fields, seeds where they matter."""
+    given = values.pop("options")
+    single: dict[str, list[Any]] = {}
+    single |= {name: [values.pop(name)] for name in ("sigma", "radius") if name in values}
+    if kind == "oracle":
+        etas = [("eta", eta) for eta in values.pop("eta") if eta is not None]
+        etas += [("eta_fraction", f) for f in values.pop("eta_fraction") if f is not None]
+        if not etas:
+            raise InputError("is missing: give eta or eta_fraction", field=f"{where}.eta")
+        values["at"] = etas
+    elif values["epsilon"] != [None]:
+        values["epsilon_share"] = [None]
+    if "seed" in given:
+        raise InputError("stands among the options; give it as seed", field=f"{where}.options.seed")
+    options = {name: _options(name, given, f"{where}.options") for name in values["oracle"]}
+    choices: dict[str, Options] = {}
+    for choice in _product({**values, **single}, where):
+        seed = choice.pop("seed")
+        own = dict(options[choice["oracle"]])
+        if getattr(oracle_class(choice["oracle"]), "randomised", False):
+            own["seed"] = seed
+        if kind == "oracle":
+            name, eta = choice.pop("at")
+            choice.update({"eta": None, "eta_fraction": None, name: eta})
+        choice["options"] = own
+        # An oracle that draws nothing is asked once, not once per seed.
+        choices[json.dumps(choice, sort_keys=True)] = choice
+    return list(choices.values())
+
+
+def _options(oracle: str, given: Options, where: str) -> Options:
+    """Options of an oracle, checked; those that say what is so anyway are left out."""
+    defaults = {field.name: field.default for field in dataclasses.fields(oracle_class(oracle))}
+    found = {}
+    for name, value in given.items():
+        place = f"{where}.{name}"
+        if name not in defaults:
+            known = ", ".join(defaults) or "none"
+            said = f"{oracle} does not take this option; it has {known}"
+            raise InputError(f"{said}{did_you_mean(name, defaults)}", field=place)
+        usual = defaults[name]
+        checked = fields.like(usual)(value, place)
+        if checked != usual:
+            found[name] = checked
+    try:
+        oracle_named(oracle, **found)
+    except InputError as error:
+        field = f"{where}.{error.field}" if error.field in found else where
+        raise InputError(error.message, field=field) from None
+    return found
+
+
+def _comparison(
+    values: Options, where: str, own: Options, piece: Any
+) -> tuple[list[Piece], Settings]:
+    """A comparison: certificates to hold answers against, and every oracle with every seed."""
+    if values["oracles"] is None:
+        raise InputError("is missing; name one or more", field=f"{where}.oracles")
+    settings = Settings(
+        tuple(values["oracles"]), tuple(values["eta_fractions"]), tuple(values["seeds"]),
+        own["seconds"], values["full_time"], values["reference_seconds"],
+    )  # fmt: skip
+    pieces = []
+    allowed = settings.for_references
+    for fraction in (None, *settings.eta_fractions):
+        options: Options = {"eta_fraction": fraction}
+        pieces.append(
+            piece(task="reference", options=options, repetition=0, seconds=allowed, limit=allowed)
+        )
+    for name in settings.oracles:
+        for seed, chosen in settings.asked(name):
+            options = {
+                "oracle": name,
+                "seed": seed,
+                "options": chosen,
+                "eta_fractions": list(settings.eta_fractions),
+            }
+            limit = own["seconds"] * len(settings.eta_fractions)
+            pieces.append(
+                piece(task="ask", options=options, repetition=0, seconds=own["seconds"],
+                      limit=limit)
+            )  # fmt: skip
+    return pieces, settings

@@ -1,0 +1,72 @@
+"""How a run stands, read from its folder, also while it goes on."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from mipmech.studies.batch.folder import RunFolder
+from mipmech.studies.batch.jobs import kind_of
+
+
+@dataclass(frozen=True)
+class Status:
+    """How a run stands.
+
+    counts : jobs of its plan by what has become of them; "missing" those without a record
+    kinds : the same for each kind of task
+    other : records of jobs that are not in its plan (it was another one before, or was merged)
+    damaged : lines of the record that cannot be understood; their jobs will be done again
+    busy : who is writing in the folder at the moment
+    failures : label and reason of the jobs that have no result
+    """
+
+    folder: str
+    plan: str | None
+    total: int
+    counts: dict[str, int]
+    kinds: dict[str, dict[str, int]]
+    other: int
+    damaged: int
+    seconds: float
+    busy: str | None
+    failures: tuple[tuple[str, str], ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The object printed under ``--json``."""
+        return asdict(self)
+
+
+def status(path: str | Path) -> Status:
+    """How the run in a folder stands."""
+    folder = RunFolder.open(path)
+    busy = folder.busy
+    plan = folder.plan()
+    records = folder.records(whole=False)
+    counts: Counter[str] = Counter()
+    kinds: dict[str, Counter[str]] = {}
+    failures = []
+    jobs = {} if plan is None else {job["id"]: job for job in plan["jobs"]}
+    for key, job in jobs.items():
+        record = records.last.get(key)
+        state = "missing" if record is None else str(record["status"])
+        counts[state] += 1
+        kind = kind_of(job["task"], job["options"])
+        kinds.setdefault(kind, Counter())[state] += 1
+        if record is not None and state != "done":
+            name = record["instance"]["name"]
+            failures.append((f"{kind} on {name}", f"{state}: {record['reason']}"))
+    return Status(
+        str(folder.path),
+        None if plan is None else plan["name"],
+        len(jobs),
+        dict(counts),
+        {kind: dict(states) for kind, states in sorted(kinds.items())},
+        sum(key not in jobs for key in records.last),
+        records.damaged,
+        sum(float(record["seconds"]) for record in records.last.values()),
+        busy,
+        tuple(failures),
+    )

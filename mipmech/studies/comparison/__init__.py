@@ -1,0 +1,1 @@
+"""Oracles compared: the same questions, the same limits, held against proved bounds."""

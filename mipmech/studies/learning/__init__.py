@@ -1,0 +1,1 @@
+"""Learning curves: the best rule on a sample, held against the population."""

@@ -1,0 +1,510 @@
+"""What a learning curve holds, and the file that keeps it: `mipmech/learning@1`.
+
+The file is the object of `LearningCurve.to_dict`. Reading it checks every figure; what can be
+computed from others (the summary, what uniform convergence promises) is computed anew.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from mipmech import files, validation
+from mipmech.budget import Stop
+from mipmech.errors import InputError, shorten
+from mipmech.model.geometry import reduce
+from mipmech.model.mechanism import Mechanism
+from mipmech.model.population import Smoothed
+from mipmech.studies.learning.source import Source, base_of
+from mipmech.theory.learning import HeldOut, uniform_deviation
+
+Kind = Literal["smoothed", "data"]
+
+FORMAT = "mipmech/learning@1"
+FILE = "learning.json"
+
+
+@dataclass(frozen=True, repr=False)
+class LearnedPoint:
+    """A rule learned from one sample, and how it does elsewhere.
+
+    lower, upper : the greatest gain on the sample lies between them; ``lower`` is the rule's own
+    gap : (upper − lower)/upper
+    closed : whether the gap is as small as was asked for
+    gain : the rule's gain on the population or, of data, on the rows held out
+    held_out : the same from the held-out agents, with the confidence bound
+    deviation : with probability 1 − δ, no rule's sample gain is farther from its population gain
+    mechanism : None if no rule gains anything on the sample
+    """
+
+    size: int
+    repeat: int
+    lower: float
+    upper: float
+    gap: float
+    closed: bool
+    gain: float
+    held_out: HeldOut
+    deviation: float
+    mechanism: Mechanism | None
+    seconds: float
+
+    def __repr__(self) -> str:
+        return (
+            f"LearnedPoint({self.size} agents, repeat {self.repeat}: sample gain {self.lower:.6g},"
+            f" gain {self.gain:.6g}, at least {self.at_least:.6g})"
+        )
+
+    @property
+    def at_least(self) -> float:
+        """What the held-out agents promise of the rule's population gain."""
+        return self.held_out.lower
+
+    @property
+    def promised(self) -> float:
+        """What uniform convergence promises of it, from the sample alone; no gain is below 0."""
+        return max(0.0, self.lower - self.deviation)
+
+    @property
+    def error(self) -> float:
+        """How far the sample gain is from the gain elsewhere."""
+        return abs(self.lower - self.gain)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The figures."""
+        return {
+            "size": self.size,
+            "repeat": self.repeat,
+            "sample": {"lower": self.lower, "upper": self.upper},
+            "gap": self.gap,
+            "closed": self.closed,
+            "gain": self.gain,
+            "held_out": self.held_out.to_dict(),
+            "deviation": self.deviation,
+            "promised": self.promised,
+            "mechanism": None if self.mechanism is None else self.mechanism.to_dict(),
+            "seconds": self.seconds,
+        }
+
+
+@dataclass(frozen=True)
+class Spread:
+    """The middle of several figures, the least and the greatest."""
+
+    median: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, values: Iterable[float]) -> Spread:
+        """The spread of at least one figure."""
+        given = list(values)
+        return cls(float(np.median(given)), min(given), max(given))
+
+    def to_dict(self) -> dict[str, float]:
+        """The three figures."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class SizeSummary:
+    """What the samples of one size gave.
+
+    samples, still_open : how many there are, and how many certificates did not close
+    sample, gain, at_least, promised, error : as in `LearnedPoint`
+    at_most : no rule's population gain is above this, each with probability 1 − δ
+    """
+
+    size: int
+    samples: int
+    still_open: int
+    sample: Spread
+    gain: Spread
+    at_least: Spread
+    promised: Spread
+    at_most: Spread
+    error: Spread
+    deviation: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """The figures."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, repr=False)
+class Best:
+    """The best rule known on a smoothed population: a lower bound of its optimum.
+
+    searched : whether a local search went through; otherwise it is the best of the learned rules
+    """
+
+    gain: float
+    mechanism: Mechanism | None
+    searched: bool
+
+    def __repr__(self) -> str:
+        return f"Best(gain ≥ {self.gain:.6g}{', local search' * self.searched})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The figures."""
+        rule = None if self.mechanism is None else self.mechanism.to_dict()
+        return {"gain": self.gain, "mechanism": rule, "searched": self.searched}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What was asked for."""
+
+    sizes: tuple[int, ...]
+    repeats: int
+    gap: float
+    delta: float
+    seed: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """The settings, sizes as a list."""
+        return {**asdict(self), "sizes": list(self.sizes)}
+
+
+@dataclass(frozen=True)
+class About:
+    """What the samples were drawn from.
+
+    name, digest, agents : of the data, or of the base of the smoothed distribution
+    sigma : σ; None for data
+    seen_quality : ‖P w_f‖
+    largest_reach : no agent's reach is above this; of data, the largest one there
+    """
+
+    name: str
+    kind: Kind
+    digest: str
+    agents: int
+    rank: int
+    features: tuple[str, ...]
+    sigma: float | None
+    seen_quality: float
+    largest_reach: float
+    equal_costs: bool
+
+    @classmethod
+    def of(cls, source: Source) -> About:
+        """A description of the source."""
+        base = base_of(source)
+        geometry = reduce(base)
+        counts = base.weights > 0
+        cost = base.cost[counts]
+        return cls(
+            name=base.name,
+            kind="smoothed" if isinstance(source, Smoothed) else "data",
+            digest=base.digest,
+            agents=base.size,
+            rank=geometry.rank,
+            features=base.feature_names,
+            sigma=source.sigma if isinstance(source, Smoothed) else None,
+            seen_quality=geometry.p_norm_bounds[1],
+            largest_reach=float(base.reach[counts].max()),
+            equal_costs=bool((cost == cost[0]).all()),
+        )
+
+    @property
+    def largest_gain(self) -> float:
+        """H = ‖P w_f‖·ℓ_max: no rule raises an agent's quality by more."""
+        return self.seen_quality * self.largest_reach
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the bounds rest on beyond independent draws."""
+        if self.kind == "data" and not self.equal_costs:
+            return (
+                f"costs differ: the bounds take the largest reach in the data,"
+                f" {self.largest_reach:.4g}, for the population's",
+            )
+        return ()
+
+    def deviation(self, size: int, delta: float) -> float:
+        """`theory.uniform_deviation` for a sample of this size."""
+        return uniform_deviation(size, self.rank, self.largest_gain, delta, self.equal_costs)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The description, with the largest gain and the notes."""
+        return {
+            **asdict(self),
+            "features": list(self.features),
+            "largest_gain": self.largest_gain,
+            "notes": list(self.notes),
+        }
+
+
+@dataclass(frozen=True, repr=False)
+class LearningCurve:
+    """Rules learned from samples of growing size.
+
+    points : by size, then by repeat
+    best : the best rule known on a smoothed population; None for data, or if nothing was learned
+    stop : why it ended
+    """
+
+    source: About
+    settings: Settings
+    points: tuple[LearnedPoint, ...]
+    best: Best | None
+    stop: Stop
+    seconds: float
+
+    def __repr__(self) -> str:
+        rows = self.summary()
+        told = f"{len(self.points)} of {self.asked} samples"
+        if rows:
+            sizes = f"{rows[0].size} to {rows[-1].size}" if len(rows) > 1 else f"{rows[0].size}"
+            told += f" of {sizes}; median gain {rows[-1].gain.median:.6g}"
+        best = "" if self.best is None else f", best known {self.best.gain:.6g}"
+        return f"LearningCurve({self.source.name!r}: {told}{best})"
+
+    @property
+    def asked(self) -> int:
+        """How many samples were to be learned from."""
+        return len(self.settings.sizes) * self.settings.repeats
+
+    @property
+    def complete(self) -> bool:
+        """Whether every sample was learned from, to the gap asked for."""
+        return len(self.points) == self.asked and all(point.closed for point in self.points)
+
+    @property
+    def status(self) -> Literal["complete", "partial"]:
+        """The same in a word."""
+        return "complete" if self.complete else "partial"
+
+    def summary(self) -> tuple[SizeSummary, ...]:
+        """One row per size that was reached."""
+        by_size = ([p for p in self.points if p.size == size] for size in self.settings.sizes)
+        return tuple(self._row(points) for points in by_size if points)
+
+    def _row(self, points: Sequence[LearnedPoint]) -> SizeSummary:
+        return SizeSummary(
+            size=points[0].size,
+            samples=len(points),
+            still_open=sum(not point.closed for point in points),
+            sample=Spread.of(point.lower for point in points),
+            gain=Spread.of(point.gain for point in points),
+            at_least=Spread.of(point.at_least for point in points),
+            promised=Spread.of(point.promised for point in points),
+            at_most=Spread.of(self.at_most(point) for point in points),
+            error=Spread.of(point.error for point in points),
+            deviation=points[0].deviation,
+        )
+
+    def at_most(self, point: LearnedPoint) -> float:
+        """With probability 1 − δ no rule's population gain is above this, by this sample."""
+        return min(self.source.largest_gain, point.upper + point.deviation)
+
+    @property
+    def says_something_from(self) -> int | None:
+        """The size from which uniform convergence alone promises a gain above 0, by what is known.
+
+        The deviation must be below the best gain known or, of data, the median gain at the largest
+        size. None if nothing gains.
+        """
+        if self.best is not None:
+            gain = self.best.gain
+        else:
+            rows = self.summary()
+            gain = rows[-1].gain.median if rows else 0.0
+        if gain <= 0:
+            return None
+        high = 1
+        while self.source.deviation(high, self.settings.delta) >= gain:
+            if high > 1e15:
+                return None
+            high *= 2
+        low = high // 2
+        while high - low > 1:
+            middle = (low + high) // 2
+            enough = self.source.deviation(middle, self.settings.delta) < gain
+            low, high = (low, middle) if enough else (middle, high)
+        return high
+
+    def to_dict(self) -> dict[str, Any]:
+        """The object printed under ``--json``, and the content of the file."""
+        return {
+            "format": FORMAT,
+            "status": self.status,
+            "source": self.source.to_dict(),
+            "settings": self.settings.to_dict(),
+            "summary": [row.to_dict() for row in self.summary()],
+            "best": None if self.best is None else self.best.to_dict(),
+            "says_something_from": self.says_something_from,
+            "stop": self.stop.value,
+            "seconds": self.seconds,
+            "points": [point.to_dict() for point in self.points],
+        }
+
+    def save(self, folder: str | Path) -> Path:
+        """Write learning.json into the folder, which is made if needed; the path of the file."""
+        file = make_folder(folder) / FILE
+        text = json.dumps(self.to_dict(), indent=1, ensure_ascii=False, allow_nan=False)
+        try:
+            files.write(file, text.encode())
+        except OSError as error:
+            raise InputError(f"cannot be written: {files.reason(error)}", file=file) from None
+        return file
+
+    @classmethod
+    def load(cls, folder: str | Path) -> LearningCurve:
+        """Read such a file; derived figures are computed anew."""
+        file = Path(folder) / FILE
+        try:
+            return _parse(files.read_text(file))
+        except InputError as error:
+            raise error.located(file) from None
+        except OSError as error:
+            raise InputError(f"cannot be read: {files.reason(error)}", file=file) from None
+
+
+def make_folder(folder: str | Path) -> Path:
+    """Make a folder for results, or raise `InputError`: better before the work than after it."""
+    path = Path(folder)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"cannot be made a folder: {files.reason(error)}", file=path, field="out"
+        ) from None
+    return path
+
+
+# ------------------------------------------------------------------ reading
+
+
+def _parse(text: str) -> LearningCurve:
+    try:
+        content = json.loads(text, parse_constant=_refuse)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"is not JSON: {shorten(str(error))}") from None
+    _entry(content, "format", str)
+    if content["format"] != FORMAT:
+        raise InputError(
+            f'is {validation.kind(content["format"])}; this program reads "{FORMAT}"',
+            field="format",
+        )
+    about, asked = _entry(content, "source", dict), _entry(content, "settings", dict)
+    best = _entry(content, "best", dict, type(None))
+    stop = _entry(content, "stop", str)
+    if stop not in {known.value for known in Stop}:
+        raise InputError(f"is {validation.kind(stop)}, which is no reason to stop", field="stop")
+    kind = _entry(about, "kind", str)
+    if kind not in ("smoothed", "data"):
+        raise InputError(f"is {validation.kind(kind)}; give smoothed or data", field="kind")
+    curve = LearningCurve(
+        About(
+            name=validation.text(about.get("name"), "name"),
+            kind=kind,
+            digest=validation.text(about.get("digest"), "digest"),
+            agents=_entry(about, "agents", int),
+            rank=_entry(about, "rank", int),
+            features=tuple(validation.text(f, "features") for f in _entry(about, "features", list)),
+            sigma=None
+            if about.get("sigma") is None
+            else validation.number(about["sigma"], "sigma"),
+            seen_quality=_figure(about, "seen_quality"),
+            largest_reach=_figure(about, "largest_reach"),
+            equal_costs=_entry(about, "equal_costs", bool),
+        ),
+        Settings(
+            sizes=tuple(whole(size, "sizes") for size in _entry(asked, "sizes", list)),
+            repeats=_entry(asked, "repeats", int),
+            gap=_figure(asked, "gap"),
+            delta=_figure(asked, "delta"),
+            seed=_entry(asked, "seed", int),
+        ),
+        tuple(_point(point) for point in _entry(content, "points", list)),
+        None
+        if best is None
+        else Best(_figure(best, "gain"), _rule(best), _entry(best, "searched", bool)),
+        Stop(stop),
+        _figure(content, "seconds"),
+    )
+    _check(curve)
+    return curve
+
+
+def _check(curve: LearningCurve) -> None:
+    """Refuse what no run writes and what the figures could not be computed from."""
+    if curve.source.rank < 1:
+        raise InputError(f"is {curve.source.rank}; it must be 1 or more", field="rank")
+    if not 0 < curve.settings.delta < 1:
+        raise InputError(f"is {curve.settings.delta}; it is no probability", field="delta")
+    rules = [point.mechanism for point in curve.points]
+    rules += [None if curve.best is None else curve.best.mechanism]
+    width = len(curve.source.features)
+    if any(rule is not None and len(rule.weights) != width for rule in rules):
+        raise InputError(f"of a rule are not {width} numbers, one per feature", field="weights")
+    if any(point.size not in curve.settings.sizes for point in curve.points):
+        raise InputError("of a point is none of those asked for", field="size")
+
+
+def _refuse(word: str) -> float:
+    raise ValueError(f"{word} is no number")
+
+
+def _entry(content: object, key: str, *kinds: type) -> Any:
+    """A field of an object; booleans are not numbers."""
+    if not isinstance(content, dict) or key not in content:
+        raise InputError("is missing; this is not a whole learning curve", field=key)
+    value = content[key]
+    if type(value) not in kinds:
+        raise InputError(f"is {validation.kind(value)}, which does not fit there", field=key)
+    return value
+
+
+def whole(value: object, field: str) -> int:
+    """A whole number, whatever its type says; booleans are none."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+        raise InputError(f"has {shorten(value)}; give whole numbers", field=field)
+    return int(value)
+
+
+def _figure(content: dict[str, Any], key: str) -> float:
+    return validation.number(content.get(key), key)
+
+
+def _point(content: object) -> LearnedPoint:
+    sample, held_out = _entry(content, "sample", dict), _entry(content, "held_out", dict)
+    assert isinstance(content, dict)
+    return LearnedPoint(
+        size=_entry(content, "size", int),
+        repeat=_entry(content, "repeat", int),
+        lower=_figure(sample, "lower"),
+        upper=_figure(sample, "upper"),
+        gap=_figure(content, "gap"),
+        closed=_entry(content, "closed", bool),
+        gain=_figure(content, "gain"),
+        held_out=HeldOut(
+            mean=_figure(held_out, "mean"),
+            lower=_figure(held_out, "lower"),
+            size=_entry(held_out, "size", int),
+            delta=_figure(held_out, "delta"),
+            method=validation.text(held_out.get("method"), "method"),
+        ),
+        deviation=_figure(content, "deviation"),
+        mechanism=_rule(content),
+        seconds=_figure(content, "seconds"),
+    )
+
+
+def _rule(content: dict[str, Any]) -> Mechanism | None:
+    rule = _entry(content, "mechanism", dict, type(None))
+    if rule is None:
+        return None
+    view_weights = rule.get("view_weights")
+    return Mechanism(
+        validation.numbers(rule.get("weights"), "weights"),  # type: ignore[arg-type]
+        rule.get("threshold"),
+        None if view_weights is None else validation.numbers(view_weights, "view_weights"),  # type: ignore[arg-type]
+    )

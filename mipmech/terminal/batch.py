@@ -1,0 +1,118 @@
+"""What batches say to a terminal: the jobs of a plan, what a run came to, how it stands."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from mipmech.studies.batch import Expansion, Job, Status, Summary
+from mipmech.studies.forecast import Forecast, duration
+from mipmech.terminal.design import _in_one_piece, _tell_entries
+
+# Jobs, and failures, that are listed one by one; all of them stand in the --json object.
+LISTED, FAILURES = 30, 10
+# Columns of the table of a status, in their order.
+STATES = ("done", "failed", "timeout", "memory", "crashed", "missing")
+
+
+def tell_jobs(
+    expansion: Expansion,
+    jobs: Sequence[Job],
+    states: Mapping[str, str],
+    left: int,
+    folder: Path,
+    forecast: Forecast,
+) -> None:
+    """The jobs of a plan, and how long they would take.
+
+    states : what has become of those that are on record
+    left : how many are to be done
+    """
+    with _in_one_piece() as console:
+        console.print(Text(expansion.plan.name, style="bold"))
+        table = Table(box=SIMPLE_HEAD, show_edge=False)
+        table.add_column("id", no_wrap=True)
+        table.add_column("job")
+        table.add_column("", no_wrap=True)
+        table.add_column("seconds", justify="right")
+        for job in jobs[:LISTED]:
+            state = states.get(job.id, "broken" if job.fault is not None else "")
+            table.add_row(job.id[:8], Text(job.label), state, f"{job.limit:g}")
+        console.print(table)
+        if len(jobs) > LISTED:
+            console.print(f" … and {len(jobs) - LISTED:,} more (--json lists all)")
+        _tell_entries(
+            console,
+            {
+                "jobs": f"{len(jobs):,} on {len(expansion.subjects):,} instances;"
+                f" {left:,} to do in {folder}",
+                "time": f"about {duration(forecast.seconds)} on {forecast.workers} workers, at"
+                f" most {duration(forecast.most)} if every job uses all its time",
+                **_broken([str(error) for error in expansion.broken]),
+            },
+        )
+
+
+def _broken(errors: Sequence[str]) -> dict[str, str]:
+    return {"broken": "; ".join(errors) + ": failures on the record"} if errors else {}
+
+
+def tell_summary(found: Summary) -> None:
+    """What a run came to."""
+    with _in_one_piece() as console:
+        console.print(Text(found.folder, style="bold"))
+        left = f"{found.missing:,} not done" if found.missing else "all on record"
+        entries = {
+            "jobs": f"{found.total:,}: {found.before:,} were on record, {found.done:,} done now;"
+            f" {left}",
+            "time": f"{duration(found.seconds)}; {found.stop}",
+        }
+        if found.failed:
+            counts = ", ".join(f"{count:,} {state}" for state, count in found.failed.items())
+            why = f"mipmech bench status {found.folder} says why, --retry failed tries again"
+            entries["no result"] = f"{counts}; {why}"
+        if found.missing:
+            entries["go on"] = "run the same command again: it does what is missing"
+        _tell_entries(console, entries)
+
+
+def tell_status(found: Status) -> None:
+    """How a run stands."""
+    with _in_one_piece() as console:
+        console.print(Text(found.plan or found.folder, style="bold"))
+        _tell_kinds(console, found)
+        done = found.total - found.counts.get("missing", 0)
+        entries = {
+            "jobs": f"{done:,} of {found.total:,} on record, {duration(found.seconds)} of work",
+            "at work": found.busy or "nobody",
+        }
+        if found.other:
+            entries["besides"] = f"{found.other:,} records of jobs that are not in the plan"
+        if found.damaged:
+            entries["damaged"] = (
+                f"{found.damaged:,} records cannot be read; their jobs count as not done"
+            )
+        _tell_entries(console, entries)
+        for label, reason in found.failures[:FAILURES]:
+            _tell_entries(console, {"no result": f"{label}: {reason}"})
+        if len(found.failures) > FAILURES:
+            more = len(found.failures) - FAILURES
+            _tell_entries(console, {"": f"… and {more:,} more (--json lists all)"})
+
+
+def _tell_kinds(console: Console, found: Status) -> None:
+    states = [state for state in STATES if found.counts.get(state)]
+    if not states:
+        return
+    table = Table(box=SIMPLE_HEAD, show_edge=False)
+    table.add_column("task")
+    for state in states:
+        table.add_column(state, justify="right")
+    for kind, counts in found.kinds.items():
+        table.add_row(Text(kind), *(f"{counts.get(state, 0):,}" for state in states))
+    console.print(table)

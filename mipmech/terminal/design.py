@@ -1,0 +1,446 @@
+"""Descriptions, answers and solutions in words and tables, for people at a terminal."""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from mipmech.checker.check import Verdict
+from mipmech.design.algorithm1 import Solution
+from mipmech.design.baselines import Rival
+from mipmech.design.certificate import Certificate
+from mipmech.design.describe import Description
+from mipmech.model.geometry import Geometry
+from mipmech.model.grading import Recount
+from mipmech.model.instance import Instance
+from mipmech.model.known import Known
+from mipmech.oracles.base import Answer
+from mipmech.theory.projection import ProjectionRule
+
+# More terms or agents than this are cut short with an ellipsis.
+MOST_TERMS = 6
+MOST_AGENTS = 12
+
+
+def tell(description: Description, plot: Path | None = None, no_picture: str | None = None) -> None:
+    """Print a description on stdout."""
+    with _in_one_piece() as console:
+        _tell(console, description)
+        _tell_picture(console, "the best threshold along P w_f", plot, no_picture)
+
+
+def _tell(console: Console, description: Description) -> None:
+    instance = description.instance
+    console.print(Text(instance.name, style="bold"))
+    sizes = [
+        f"{count} {word}{'s' * (count != 1)}"
+        for count, word in (
+            (instance.size, "agent"),
+            (instance.width, "feature"),
+            (description.geometry.rank, "dimension"),
+        )
+    ]
+    console.print(Text(f"{sizes[0]}, {sizes[1]}; the planner sees {sizes[2]}"))
+    console.print(_facts(description, console.width))
+    if description.geometry.p_norm == 0:
+        console.print(
+            "The planner sees nothing that quality depends on (P w_f = 0): no rule on visible"
+            " features changes it, and every gain is 0."
+        )
+        return
+    _tell_linear(console, description)
+    if description.best is not None:
+        _tell_threshold(console, description, description.best)
+    if not description.complete:
+        console.print("Stopped at the time limit; what would come next was left out.")
+
+
+def _facts(description: Description, width: int) -> Text:
+    instance, geometry = description.instance, description.geometry
+    reach = instance.reach[instance.weights > 0]
+    low, high, median = reach.min(), reach.max(), np.median(reach)
+    full = description.quality_norm
+    facts = {
+        "digest": instance.digest[:16],
+        "sees": _sees(instance),
+        "quality": _formula(description),
+        "seen part": f"‖P w_f‖ = {geometry.p_norm:.4g}, {geometry.p_norm / full:.1%} of ‖w_f‖",
+        "baseline": f"mean quality {description.baseline:.6g} before any rule",
+        "reach": f"{low:.4g} for everyone"
+        if low == high
+        else f"{low:.4g} to {high:.4g}, median {median:.4g}",
+        "ceiling": f"no rule gains more than {description.ceiling:.6g}",
+    }
+    if instance.known is not None:
+        known = instance.known
+        facts["known"] = f"best gain {_within(known.lower, known.upper)}, {known.how}"
+        if known.densities:
+            facts["densest"] = _densest(known)
+    return Text("\n".join(_entry(key, value, width) for key, value in facts.items()))
+
+
+def _within(lower: float, upper: float) -> str:
+    """An interval, or the one number that both ends are to six digits."""
+    least, most = f"{lower:.6g}", f"{upper:.6g}"
+    return least if least == most else f"in [{least}, {most}]"
+
+
+def _densest(known: Known) -> str:
+    """What is known of the greatest densities."""
+    parts = [f"{_within(lower, upper)} at η = {at:g}" for at, lower, upper in known.densities]
+    return f"greatest density {', '.join(parts)} of ‖P w_f‖"
+
+
+def _entry(key: str, value: str, width: int) -> str:
+    """A key and its value, wrapped under itself."""
+    return textwrap.fill(
+        value, width, initial_indent=f"  {key:<10} ", subsequent_indent=" " * 13,
+        break_long_words=False, break_on_hyphens=False,
+    )  # fmt: skip
+
+
+def _sees(instance: Instance) -> str:
+    """The columns that the planner sees, or the rows of its view."""
+    names = instance.feature_names
+    if instance.view.columns is not None:
+        seen = [names[c] for c in instance.view.columns]
+    else:
+        seen = [_sum(zip(names, row, strict=True)) for row in instance.view.matrix]
+    return "; ".join(seen[:MOST_TERMS]) + "; …" * (len(seen) > MOST_TERMS)
+
+
+def _sum(terms: Iterable[tuple[str, float]]) -> str:
+    """A linear combination in words, largest terms first."""
+    parts = sorted(((n, float(v)) for n, v in terms if v), key=lambda part: -abs(part[1]))
+    if len(parts) == 1 and parts[0][1] == 1:
+        return parts[0][0]
+    text = " ".join(f"{value:+.4g} {name}" for name, value in parts[:MOST_TERMS])
+    return text.lstrip("+") + " + …" * (len(parts) > MOST_TERMS)
+
+
+def _formula(description: Description) -> str:
+    instance = description.instance
+    seen = (instance.view.matrix != 0).any(axis=0)
+    names = [
+        name + " (hidden)" * (not flag)
+        for name, flag in zip(instance.feature_names, seen, strict=True)
+    ]
+    offset = f" {-instance.quality_offset:+.4g}" if instance.quality_offset else ""
+    return "f = " + _sum(zip(names, instance.quality, strict=True)) + offset
+
+
+def _tell_linear(console: Console, description: Description) -> None:
+    cost = description.instance.cost[description.instance.weights > 0]
+    low, high = cost.min(), cost.max()
+    console.print(Text("\nTheorem 1: a reward linear in the score along P w_f", style="bold"))
+    if low == high:
+        text = f"of length R moves nobody if R < {low:.4g}, else everybody, without bound."
+    else:
+        text = (
+            f"of length R moves nobody if R < {low:.4g}, everybody without bound if R ≥ {high:.4g},"
+            " and in between those whose cost is at most R."
+        )
+    console.print(text)
+
+
+def _tell_threshold(console: Console, description: Description, best: ProjectionRule) -> None:
+    instance = description.instance
+    console.print(
+        Text("\nTheorem 2: accept if the score along P w_f reaches a threshold", style="bold")
+    )
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1), collapse_padding=True, pad_edge=False)
+    table.add_column("thresholds", no_wrap=True)
+    for heading in ("best", "move", "gain", "quality", "pass", r"E\[f|pass]", "proved"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for rule in (best, description.grid):
+        if rule is None:
+            continue
+        found = rule.recount
+        quality = found.accepted_quality
+        table.add_row(
+            "all" if rule.tried is None else f"grid of {rule.tried}",
+            f"{found.mechanism.threshold:.5g}",
+            f"{float(found.density):.1%}",
+            f"{float(found.gain):.5g}",
+            f"{float(found.value):.5g}",
+            f"{float(found.accepted_share):.1%}",
+            "nobody" if quality is None else f"{float(quality):.5g}",
+            f"{rule.factor:.3g}",
+        )
+    console.print(table)
+    rules = [rule for rule in (best, description.grid) if rule is not None]
+    promised = " and ".join(f"{rule.promised:.3g}" for rule in rules)
+    console.print(
+        "proved: the gain is surely at least this share of the best gain of any rule; the"
+    )
+    console.print(f"true share is often far larger. The theorem alone promises {promised}.")
+    known = instance.known
+    if known is not None and known.lower > 0:
+        share = float(best.gain) / known.upper
+        console.print(
+            f"Against the best gain known, the best of all thresholds has {share:.1%} of it."
+        )
+    console.print("The best of all thresholds:")
+    _tell_rule(console, best.recount)
+
+
+def _tell_rule(console: Console, found: Recount) -> None:
+    """A rule in words: what it asks, who moves, and how."""
+    movers = found.covered[found.instance.weights[found.covered] > 0]
+    shown = ", ".join(str(i) for i in movers[:MOST_AGENTS])
+    more = f" and {len(movers) - MOST_AGENTS} more" if len(movers) > MOST_AGENTS else ""
+    entries = {
+        "rule": f"accept if {_rule(found)}",
+        "who moves": f"agent{'s' * (len(movers) != 1)} {shown}{more}" if len(movers) else "nobody",
+    }
+    if len(movers):
+        entries["how"] = _changes(found)
+    _tell_entries(console, entries)
+
+
+def _tell_entries(console: Console, entries: dict[str, str]) -> None:
+    for key, value in entries.items():
+        console.print(Text(_entry(key, value, console.width)))
+
+
+def _rule(found: Recount) -> str:
+    mechanism = found.mechanism
+    score = _sum(zip(found.instance.feature_names, mechanism.weights, strict=True))
+    return f"{score} ≥ {mechanism.threshold:.5g}"
+
+
+def _changes(found: Recount) -> str:
+    """What the movers do on average, feature by feature."""
+    mean = found.soft_density / float(found.density)
+    names = found.instance.feature_names
+    terms = [(n, mean * w) for n, w in zip(names, found.mechanism.weights, strict=True) if w]
+    terms.sort(key=lambda term: -abs(term[1]))
+    parts = [f"{name} {change:+.3g}" for name, change in terms[:MOST_TERMS]]
+    return "on average " + ", ".join(parts) + ", …" * (len(terms) > MOST_TERMS)
+
+
+# ------------------------------------------------------------------ results
+
+
+@contextmanager
+def _in_one_piece() -> Iterator[Console]:
+    """A console whose text goes out at once: a reader that leaves early is met where expected."""
+    console = Console(highlight=False)
+    with console.capture() as text:
+        yield console
+    sys.stdout.write(text.get())
+
+
+def tell_answer(
+    answer: Answer,
+    geometry: Geometry,
+    status: str,
+    plot: Path | None = None,
+    no_picture: str | None = None,
+    out: Path | None = None,
+) -> None:
+    """Print an oracle's answer on stdout."""
+    with _in_one_piece() as console:
+        console.print(Text(geometry.instance.name, style="bold"))
+        share = f", {answer.eta / geometry.p_norm:.4g} of ‖P w_f‖" if geometry.p_norm else ""
+        what = "soft density" if answer.soft else "density"
+        entries = {"asked": f"greatest {what} at η = {answer.eta:.6g}{share}"}
+        if status == "infeasible":
+            entries["answer"] = "infeasible: no visible direction has this η"
+        elif answer.recount is None:
+            entries["answer"] = f"none: {answer.stop.value}"
+        else:
+            entries["answer"] = _bounds(answer, status)
+            entries["gain"] = f"{float(answer.recount.gain):.6g} with this threshold"
+        entries["work"] = ", ".join(
+            [
+                _name(answer.oracle),
+                *(f"{n:,} {what.replace('_', ' ')}" for what, n in answer.work.items() if n),
+                f"{answer.seconds:.2f} s; {answer.stop.value}",
+            ]
+        )
+        _tell_entries(console, entries)
+        if answer.recount is not None:
+            _tell_rule(console, answer.recount)
+            _tell_file(console, out)
+        _tell_picture(console, "the rule", plot, no_picture)
+
+
+def _name(record: str) -> str:
+    """The name of an oracle, from its record."""
+    return record.partition("(")[0]
+
+
+def _down(value: Fraction | float, digits: int = 6) -> str:
+    """A number to so many digits, not rounded up; a bound is none if it is.
+
+    >>> _down(0.12345678), _up(0.12345678), _up(1.0), _up(0.0)
+    ('0.123456', '0.123457', '1', '0')
+    """
+    return _digits(value, digits, ROUND_FLOOR)
+
+
+def _up(value: Fraction | float, digits: int = 6) -> str:
+    """A number to so many digits, not rounded down."""
+    return _digits(value, digits, ROUND_CEILING)
+
+
+def _digits(value: Fraction | float, digits: int, rounding: str) -> str:
+    exact = Fraction(value)
+    context = Context(prec=digits, rounding=rounding)
+    rounded = context.divide(Decimal(exact.numerator), Decimal(exact.denominator))
+    return f"{float(rounded):.{digits}g}"
+
+
+def _bounds(answer: Answer, status: str) -> str:
+    lower = _down(answer.value)
+    if answer.at_most is None:
+        return f"{status}: {lower}, with no bound promised"
+    upper = _up(answer.at_most)
+    if status == "optimal":
+        return f"optimal: {float(answer.value):.6g} ({answer.level})"
+    return f"gap of {answer.gap:.2%}: between {lower} and {upper} ({answer.level})"
+
+
+def tell_solution(
+    found: Solution,
+    epsilon: float,
+    plot: Path | None = None,
+    no_picture: str | None = None,
+) -> None:
+    """Print what Algorithm 1 found on stdout."""
+    with _in_one_piece() as console:
+        instance = found.instance
+        console.print(Text(instance.name, style="bold"))
+        calls = f"{len(found.steps)} oracle calls of {len(found.grid)}"
+        calls += f", {found.skipped} skipped by proof" if found.skipped else ""
+        inexact = sum(s.answer.at_most is not None and not s.answer.closed for s in found.steps)
+        calls += f", {inexact} not exact" if inexact else ""
+        entries = {
+            "algorithm": f"1 with oracle {_name(found.oracle)}, {found.grid_name} grid for"
+            f" ε = {epsilon:.4g}",
+            "calls": f"{calls}; {found.seconds:.2f} s; {found.stop.value}",
+        }
+        if found.recount is None:
+            entries["gain"] = "0: no rule was found"
+        else:
+            rule = found.recount
+            entries["gain"] = (
+                f"{float(found.gain):.6g}: mean quality rises from {float(rule.baseline):.6g} to"
+                f" {float(rule.value):.6g}; {float(rule.density):.1%} move"
+            )
+            entries["η"] = f"{found.eta:.6g}"
+        bound = found.bound
+        on_grid = "" if bound.scope == "all" else " with these η"
+        entries["proved"] = (
+            f"gain ≥ {_down(bound.factor, 4)}·opt − {_up(bound.additive, 4)}, and no rule gains"
+            f" more than {_up(bound.upper)} (attested, over all rules{on_grid})"
+        )
+        if instance.known is not None and instance.known.lower > 0:
+            share = float(found.gain) / instance.known.upper
+            entries["known"] = f"best gain {instance.known.upper:.6g}; this is {share:.1%} of it"
+        _tell_entries(console, entries)
+        if found.recount is not None:
+            _tell_rule(console, found.recount)
+        _tell_picture(console, "the run and the rule", plot, no_picture)
+
+
+def tell_certificate(
+    found: Certificate,
+    others: list[Rival],
+    out: Path | None = None,
+    plot: Path | None = None,
+) -> None:
+    """Print what was certified on stdout."""
+    with _in_one_piece() as console:
+        console.print(Text(found.instance.name, style="bold"))
+        lower, upper = _down(found.lower, 9), _up(found.upper, 9)
+        state = "optimal" if found.status == "optimal" else "a gap is left open"
+        work = ", ".join(f"{n:,} {what}" for what, n in found.work.items())
+        entries = {
+            "best gain": f"at least {lower}, at most {upper}: {state}, gap {_up(found.gap, 2)}",
+            "level": _LEVELS[found.level],
+            "scope": found.scope,
+            "work": f"{found.engine}, {work}; {found.seconds:.2f} s; {found.stop.value}",
+        }
+        if found.recount is None:
+            entries["rule"] = "none: no rule on what the planner sees gains anything"
+        else:
+            rule = found.recount
+            entries["quality"] = (
+                f"rises from {float(rule.baseline):.6g} to {float(rule.value):.6g} on average;"
+                f" {float(rule.density):.1%} move"
+            )
+        _tell_entries(console, entries)
+        if found.recount is not None:
+            _tell_rule(console, found.recount)
+        if others:
+            _tell_rivals(console, others)
+        _tell_file(console, out)
+        _tell_picture(console, "the bounds and the rule", plot, None)
+
+
+_LEVELS = {
+    "proved": "proved: by a tree of cells that an independent checker has gone through",
+    "attested": "attested: the upper bound is the solver's word, region by region",
+}
+
+
+def _tell_rivals(console: Console, others: list[Rival]) -> None:
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1), collapse_padding=True, pad_edge=False)
+    table.add_column("rule of", no_wrap=True)
+    for heading in ("gain", "share of the best", "promised"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("by", overflow="fold")
+    for other in others:
+        table.add_row(
+            other.name,
+            f"{float(other.gain):.6g}",
+            f"≥ {_down(other.share, 4)}",
+            f"{other.promised:.3g}",
+            other.why,
+        )
+    console.print(table)
+
+
+def _tell_file(console: Console, out: Path | None) -> None:
+    if out is not None:
+        size = out.stat().st_size / 1000
+        console.print(Text(f"Certificate ({size:.1f} kB): {out}; mipmech check {out} verifies it"))
+
+
+def tell_verdict(verdict: Verdict, path: Path) -> None:
+    """Print what a check found on stdout."""
+    with _in_one_piece() as console:
+        if verdict.accepted:
+            console.print(Text(f"accepted, {verdict.level}: {path}", style="bold"))
+        else:
+            console.print(Text(f"REJECTED: {path}", style="bold"))
+            console.print(Text(_entry("because", str(verdict.reason), console.width)))
+        if verdict.claim is not None and verdict.lower is not None and verdict.upper is not None:
+            claimed = (
+                f"{verdict.claim}: at least {_down(verdict.lower, 9)}, at most"
+                f" {_up(verdict.upper, 9)}"
+            )
+            console.print(Text(_entry("claim", claimed, console.width)))
+        for said in verdict.verified:
+            console.print(Text(_entry("verified", said, console.width)))
+        console.print(Text(_entry("took", f"{verdict.seconds:.2f} s", console.width)))
+
+
+def _tell_picture(console: Console, what: str, plot: Path | None, no_picture: str | None) -> None:
+    if no_picture is not None:
+        console.print(Text(f"No picture: {no_picture}."))
+    elif plot is not None:
+        console.print(Text(f"Picture of {what}: {plot}"))

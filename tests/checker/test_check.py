@@ -1,0 +1,826 @@
+"""The checker against certificates that were tampered with: it says no, or the claim is true.
+
+Every change is sealed again, so that the checksum never gives it away. What is done to a *proof* is
+also tried under a false claim (`assert_sound`): nothing below what a rule attains may come out.
+"""
+
+from __future__ import annotations
+
+import ast
+import base64
+import copy
+import functools
+import json
+import lzma
+import math
+import re
+import sys
+import time
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import mipmech
+from mipmech import Budget, InputError, Instance, Mechanism, certify, certify_density, check
+from mipmech.checker.agents import Agents
+from mipmech.checker.check import Verdict, seal
+from mipmech.checker.leaves import highest_bound
+from mipmech.checker.tree import Node
+from mipmech.checker.witness import Exact
+from tests import referee
+from tests.conftest import ROOT
+from tests.sweep_gain import sweep_gain
+
+TINY = ROOT / "instances" / "tiny"
+# What a certificate tells beside its claim and proof; nobody vouches for it.
+REMARKS = (
+    "instance.name", "instance.path", "scope", "made_by", "work", "stop", "proof.leaves",
+    "proof.solver", "seal",
+)  # fmt: skip
+MISSING = object()
+NAMES = ("square", "touching", "cloud", "hidden-quality", "costs", "view", "density")
+
+
+# ------------------------------------------------------------------ certificates, and changing them
+
+
+@functools.cache
+def made(name):
+    """An instance and the content of its certificate, not to be changed."""
+    if name == "costs":
+        instance = mipmech.make_instance("costs", 12, 2, seed=2)
+    elif name == "view":
+        rng = np.random.default_rng(8)
+        agents, rows = rng.standard_normal((12, 3)), rng.standard_normal((2, 3))
+        instance = Instance.from_arrays(agents, [1.0, 0.5, -0.5], view=rows, cost=2.0)
+    elif name == "density":
+        instance = mipmech.make_instance("gaussian-mixture", 20, 3, seed=4)
+        return instance, certify_density(instance, 0.5 * mipmech.reduce(instance).p_norm).content()
+    else:
+        instance = Instance.load(TINY / f"{name}.json")
+    return instance, certify(instance).content()
+
+
+def attained(instance, claim):
+    """A gain (density) that some rule has; the greatest, but for rounding."""
+    if claim["kind"] == "density":
+        return float(mipmech.oracle(instance, claim["eta"], oracle="sweep").density)
+    known = float(sweep_gain(instance).gain)
+    if instance.view.columns is None:
+        return known
+    return max(known, referee.best_gain(instance) * (1 - 1e-9))
+
+
+@functools.cache
+def best(name):
+    instance, content = made(name)
+    return attained(instance, content["claim"])
+
+
+def changed(content, *changes):
+    """A sealed copy with changes made to it."""
+    result = copy.deepcopy(content)
+    for change in changes:
+        change(result)
+    result["seal"] = seal(result)
+    return result
+
+
+def put(path, value):
+    """Set the field at a dotted path; a function is given the old value."""
+
+    def change(content):
+        *way, last = [int(part) if part.isdigit() else part for part in path.split(".")]
+        for part in way:
+            content = content[part]
+        content[last] = value(content[last]) if callable(value) else value
+        if value is MISSING:
+            del content[last]
+
+    return change
+
+
+def both(*changes):
+    return lambda content: [change(content) for change in changes]
+
+
+def unpacked(text):
+    return bytearray(lzma.decompress(base64.b85decode(text)))
+
+
+def packed(symbols):
+    return base64.b85encode(lzma.compress(bytes(symbols))).decode()
+
+
+def tree(change):
+    """Change the symbols of the tree."""
+    return put("proof.tree", lambda text: packed(change(unpacked(text))))
+
+
+def just_above_the_witness(content):
+    """The next float above the exact lower bound."""
+    put("upper", math.nextafter(content["lower"]["value"], math.inf))(content)
+
+
+def claim_nothing(upper):
+    """No witness, lower bound 0, and this upper bound."""
+    lower = put("lower", {"value": 0.0, "exact": "0"})
+    return both(put("witness", None), lower, put("upper", upper), put("gap", 1.0))
+
+
+def examined(content, instance=None):
+    """The verdict; what numpy says of overflows is not the matter here."""
+    with np.errstate(all="ignore"):
+        verdict = check(content, instance)
+    assert isinstance(verdict, Verdict)
+    assert verdict.accepted == (verdict.reason is None) == bool(verdict)
+    json.dumps(verdict.to_dict(), allow_nan=False)
+    return verdict
+
+
+def refuted(content, instance):
+    """Why an accepted claim is false, by other programs than those that made or checked it."""
+    upper, lower = content["upper"], Fraction(content["lower"]["exact"])
+    if lower > Fraction(upper) or content["lower"]["value"] > lower or content["gap"] < 0:
+        return "bounds in the wrong order"
+    if content["witness"] is not None:
+        try:
+            rule = Mechanism.from_dict(content["witness"], instance)
+        except InputError as error:
+            return f"the witness is no rule: {error}"
+        weights = referee.exact_weights(instance, rule)
+        found = referee.truth(instance, weights, rule.threshold)
+        if lower != (found.gain if content["claim"]["kind"] == "gain" else found.density):
+            return "the witness has something else"
+    known = attained(instance, content["claim"])
+    return f"{known} is attained" if upper < known else None
+
+
+def assert_rejected_or_true(content, instance):
+    verdict = examined(content, instance)
+    if verdict and verdict.level == "proved":
+        assert refuted(content, instance) is None, verdict
+    return verdict
+
+
+def assert_sound(content, instance, known, share=0.5):
+    """The proof carries nothing below what some rule attains, however hard it is looked at."""
+    verdict = examined(changed(content, claim_nothing(known * share)), instance)
+    assert not verdict
+    assert verdict.established is None or verdict.established >= known
+    return verdict
+
+
+# ------------------------------------------------------------------ honest ones
+
+
+@pytest.mark.parametrize("path", sorted(TINY.glob("*.json")), ids=lambda path: path.stem)
+def test_certificates_of_the_tiny_instances_pass(path, tmp_path):
+    """By content, by file with the instance named in it, and with the instance given."""
+    instance = Instance.load(path)
+    found = certify(instance)
+    assert found.check()
+    found.save(tmp_path / "gain.json")
+    for verdict in (check(tmp_path / "gain.json"), check(tmp_path / "gain.json", path)):
+        assert verdict, verdict
+        assert (verdict.level, verdict.lower, verdict.upper) == ("proved", found.lower, found.upper)
+        assert verdict.established <= found.upper
+    if instance.known is not None:
+        assert float(found.lower) <= instance.known.upper
+        assert found.upper >= instance.known.lower
+    p_norm = mipmech.reduce(instance).p_norm
+    for eta in {0.0, p_norm} if instance.view.rank > 1 else {p_norm}:
+        assert certify_density(instance, eta).check(), eta
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3, 4])
+@pytest.mark.parametrize("family", ["gaussian-mixture", "ties", "costs"])
+def test_certificates_of_families_pass(family, rank):
+    """Weights and unequal costs are in "costs"; each is also seen through other rows."""
+    sample = mipmech.make_instance(family, 24 if rank < 4 else 12, rank, seed=rank)
+    rows = np.linalg.qr(np.random.default_rng(rank).standard_normal((sample.width,) * 2))[0][:rank]
+    for instance in (sample, rebuilt(sample, visible=None, view=rows)):
+        found = certify(instance, gap=1e-2)
+        assert found.check(), found
+        if rank <= 2:
+            known = sweep_gain(instance)
+            assert found.lower <= Fraction(known.at_most)
+            assert Fraction(found.upper) >= known.gain
+        share = 0.6 if rank > 1 else 1.0
+        dense = certify_density(instance, share * mipmech.reduce(instance).p_norm)
+        assert dense.check(), dense
+
+
+@pytest.mark.parametrize("spread", [1.0, 1e6, 1e9])
+def test_certificates_with_large_hidden_features_pass(spread):
+    rng = np.random.default_rng(3)
+    agents = np.column_stack([rng.standard_normal((15, 2)), spread * rng.standard_normal(15)])
+    instance = Instance.from_arrays(agents, [1.0, 0.5, 1.0], visible=[0, 1], cost=1.0)
+    assert certify(instance).check()
+    assert certify_density(instance, 0.5).check()
+
+
+# ------------------------------------------------------------------ tamperings
+
+
+def scaled(factor):
+    return lambda values: (factor * np.array(values)).tolist()
+
+
+def turned(angle):
+    turn = np.array([[math.cos(angle), -math.sin(angle)], [math.sin(angle), math.cos(angle)]])
+    return lambda frame: (turn @ np.array(frame)).tolist()
+
+
+def attested(content):
+    """A solver's word instead of a proof."""
+    regions = [{"eta": [0.0, 1.0], "at_most": 0.1}, {"eta": [1.0, 99.0], "at_most": 0.9}]
+    content.update(level="attested", upper=2.0, gap=1.0)
+    content["proof"] = {"kind": "solver", "solver": "x", "regions": regions}
+
+
+def lower_plus(share):
+    def change(content):
+        lower = Fraction(content["lower"]["exact"]) + Fraction(share)
+        content["lower"] = {"value": float(lower) * (1 - 1e-12), "exact": str(lower)}
+        content["gap"] = 1.0
+
+    return change
+
+
+def swapped(symbols):
+    """Two neighbours that differ, exchanged."""
+    place = next(i for i in range(4, len(symbols)) if symbols[i] != symbols[i + 1])
+    symbols[place], symbols[place + 1] = symbols[place + 1], symbols[place]
+    return symbols
+
+
+def cut_back(symbols, roots, target):
+    """The node at this place, in level order, becomes a leaf."""
+    alive, result = [True] * roots, bytearray()
+    for place, symbol in enumerate(symbols):
+        if alive[place]:
+            result.append(0 if place == target else symbol)
+        if symbol:
+            alive += [alive[place] and place != target] * 2
+    return result
+
+
+def full_tree(roots, depth, cut):
+    """All nodes cut; cut(level, facet) is how."""
+    symbols = [cut(level, i >> level) for level in range(depth) for i in range(roots << level)]
+    return packed(bytes(symbols) + bytes(roots << depth))
+
+
+def tree_of(name):
+    return put("proof.tree", lambda _: made(name)[1]["proof"]["tree"])
+
+
+density_at_1 = {"kind": "density", "eta": 1.0, "band": 1e-12}
+
+# What is done to the certificate of "square" (or another, named in brackets), and words of the
+# reason; "" if it may pass as far as it is true, None if it must.
+# fmt: off
+TAMPERINGS = {
+    "nothing": (lambda _: None, None),
+    "weaker claim": (claim_nothing(2.0), None),
+    "gap larger": (put("gap", 0.5), None),
+    "witness in another scale":
+        (both(put("witness.weights", scaled(2)), put("witness.threshold", lambda b: 2 * b)), None),
+    "words for people": (put("scope", "everything, everywhere"), None),
+    "word of a solver": (attested, None),
+    "upper just above the witness": (just_above_the_witness, "a leaf allows|gap"),
+    "upper just below the optimum, no witness": (claim_nothing(1.0133249), "a leaf allows"),
+    "upper far below, no witness": (claim_nothing(1e-3), "a leaf allows"),
+    "upper 0, no witness": (claim_nothing(0.0), "a leaf allows|gap"),
+    "upper below the witness": (put("upper", 0.5), "below what the witness has"),
+    "upper a little lower [cloud]": (put("upper", lambda v: math.nextafter(v, 0)), ""),
+    "above 1 [density]": (put("upper", 1.5), "above 1"),
+    "one agent less [density]": (lambda c: claim_nothing(c["upper"] - 0.05)(c), "a leaf allows"),
+    "lower raised": (lower_plus("1/1000000"), "the witness has"),
+    "lower raised by a hair": (lower_plus(f"1/{10**60}"), "the witness has"),
+    "lower astronomical": (put("lower.exact", "1" + "0" * 3000), "witness has|above|no fraction"),
+    "lower value above the exact one": (put("lower.value", lambda v: v * 1.001), "above the exact"),
+    "lower no fraction": (put("lower.exact", "1e3"), "no fraction"),
+    "lower of a million digits": (put("lower.exact", "9" * 10**6), "no fraction|too long"),
+    "gap smaller": (put("gap", lambda v: v * 0.99), "gap"),
+    "gap negative [hidden-quality]": (put("gap", -5.0), "gap"),
+    "leaf dropped": (tree(lambda s: s[:-1]), "ends too soon"),
+    "node appended": (tree(lambda s: s + b"\0"), "goes on after"),
+    "cut to another side": (tree(lambda s: s.replace(b"\2", b"\3", 1)), ""),
+    "cut to thresholds": (tree(lambda s: s.replace(b"\3", b"\1", 1)), ""),
+    "thresholds to a side": (tree(lambda s: s.replace(b"\1", b"\3", 1)), ""),
+    "cut of the facet's own side": (tree(lambda _: b"\2\0\0\0\0\0"), "finer than floats"),
+    "side that is not there": (tree(lambda s: s.replace(b"\3", b"\4", 1)), "unknown symbol"),
+    "two symbols swapped": (tree(swapped), ""),
+    "subtree cut off": (tree(lambda s: cut_back(s, 4, 0)), "a leaf allows"),
+    "roots only": (tree(lambda _: bytes(4)), "a leaf allows"),
+    "one facet only": (tree(lambda _: b"\0"), "ends too soon"),
+    "tree of another instance": (tree_of("cloud"), ""),
+    "tree of another dimension": (tree_of("touching"), "proof.tree"),
+    "tree empty": (tree(lambda _: b""), "ends too soon"),
+    "tree cut short": (put("proof.tree", lambda t: t[:-10]), "proof.tree"),
+    "tree followed by more": (put("proof.tree", lambda t: t + t), "followed|unpacked"),
+    "bomb of leaves": (tree(lambda _: bytes(1 << 24)), "goes on after"),
+    "bomb of cuts": (put("proof.tree", lambda _: full_tree(4, 14, lambda *_: 1)), ""),
+    "tree too deep": (tree(lambda _: b"\1\0\0\0" + b"\1\0" * 5000 + b"\0\0"), "too deep"),
+    "witness weights changed": (put("witness.weights.0", lambda v: v + 1e-9), "the witness has"),
+    "witness threshold changed": (put("witness.threshold", lambda v: v - 1e-9), "the witness has"),
+    "witness turned round": (put("witness.weights", scaled(-1)), "the witness has"),
+    "witness on an unseen feature [cloud]": (put("witness.weights.2", 1e-300), "cannot see"),
+    "witness zero": (put("witness.weights", [0, 0]), "no direction"),
+    "witness missing": (put("witness", None), "no witness"),
+    "witness changed [view]": (put("witness.view_weights.0", lambda v: v + 1e-9), "witness has"),
+    "witness in other words [view]": (put("witness.weights", scaled(-1)), "witness"),
+    "frame scaled": (put("proof.frame", scaled(1.01)), "orthonormal"),
+    "frame scaled a little": (put("proof.frame", scaled(1 - 4e-4)), ""),
+    "frame turned": (put("proof.frame", turned(0.5)), ""),
+    "frame mirrored": (put("proof.frame", lambda f: f[::-1]), ""),
+    "frame on an unseen feature [cloud]": (put("proof.frame.1", [0, 0, 1]), "orthonormal"),
+    "frame with a row twice [cloud]": (put("proof.frame.1", [1, 0, 0]), "orthonormal"),
+    "frame of zeros": (put("proof.frame", scaled(0)), "orthonormal"),
+    "frame turned [density]": (put("proof.frame", lambda f: f[1:] + f[:1]), "first axis"),
+    "centre moved": (put("proof.centre.0", 1e-3), ""),
+    "centre far away": (put("proof.centre.0", 1e3), "thresholds"),
+    "centre beyond floats": (put("proof.centre", [9e307, -9e307]), "proof"),
+    "unit doubled": (put("proof.unit", lambda v: 2 * v), ""),
+    "unit halved": (put("proof.unit", lambda v: v / 2), "thresholds"),
+    "unit huge": (put("proof.unit", 2.0**820), ""),
+    "unit tiny": (put("proof.unit", 2.0**-820), "proof.unit"),
+    "unit 3": (put("proof.unit", 3.0), "power of two"),
+    "unit 0": (put("proof.unit", 0.0), "power of two"),
+    "thresholds shrunk below": (put("proof.thresholds.0", lambda b: 0.99 * b), "thresholds"),
+    "thresholds shrunk above": (put("proof.thresholds.1", lambda b: 0.99 * b), "thresholds"),
+    "thresholds widened": (put("proof.thresholds", scaled(1.5)), ""),
+    "thresholds endless": (put("proof.thresholds", [-9e307, 9e307]), ""),
+    "thresholds reversed": (put("proof.thresholds", lambda t: t[::-1]), "thresholds"),
+    "η changed [density]": (put("claim.eta", lambda v: v * (1 + 1e-9)), "not at the η"),
+    "η changed, no witness [density]":
+        (both(claim_nothing(0.2), put("claim.eta", lambda v: v * 0.99)), "a leaf|thresholds"),
+    "η negated [density]": (put("claim.eta", lambda v: -v), "not at the η"),
+    "η beyond [density]": (both(claim_nothing(0.5), put("claim.eta", 99.0)), "no direction has"),
+    "band wide [density]": (put("claim.band", 0.5), "band"),
+    "band wider [density]": (put("claim.band", 1e-4), ""),
+    "called gain [density]": (put("claim", {"kind": "gain"}), "the witness has"),
+    "called gain, no witness [density]":
+        (both(claim_nothing(0.01), put("claim", {"kind": "gain"})), "proof|a leaf"),
+    "called density": (put("claim", density_at_1), "the witness has|above 1"),
+    "called density, no witness": (both(claim_nothing(0.1), put("claim", density_at_1)), "axis"),
+    "called welfare": (put("claim.kind", "welfare"), "claim.kind"),
+    "attested called proved": (both(attested, put("level", "proved")), "not make a bound proved"),
+    "proved called attested": (put("level", "attested"), "regions"),
+    "regions with a hole": (both(attested, put("proof.regions.1.eta.0", 1.01)), "region covers"),
+    "regions that end": (both(attested, put("proof.regions.1.eta.1", 1.01)), "region covers"),
+    "no regions": (both(attested, put("proof.regions", [])), "region covers"),
+    "region above": (both(attested, put("proof.regions.0.at_most", 2.5)), "region allows more"),
+    "proof of another kind": (put("proof.kind", "cells@2"), "kind"),
+    "another digest": (put("instance.digest", "0" * 64), "another instance"),
+}
+# fmt: on
+
+
+@pytest.mark.parametrize("what", TAMPERINGS)
+def test_tampering(what):
+    change, reason = TAMPERINGS[what]
+    name = what[what.index("[") + 1 : -1] if "[" in what else "square"
+    instance, content = made(name)
+    found = changed(content, change)
+    verdict = assert_rejected_or_true(found, instance)
+    assert bool(reason) <= (not verdict)
+    assert (reason is None) <= bool(verdict)
+    assert verdict or re.search(reason, verdict.reason), verdict.reason
+    if verdict.level == "attested":
+        assert bool(verdict) == any(said.startswith("NOT verified") for said in verdict.verified)
+    if found["claim"] == content["claim"] and found["level"] == "proved" and best(name):
+        assert_sound(found, instance, best(name))
+
+
+# ------------------------------------------------------------------ attacks on the arithmetic
+
+
+def forged(instance, **proof):
+    """A certificate made by hand."""
+    geometry = mipmech.reduce(instance)
+    frame, centre, unit = geometry.basis.tolist(), geometry.centre.tolist(), geometry.unit
+    roots = packed(bytes(2 * geometry.rank))
+    return {
+        "format": "mipmech/certificate@1",
+        "claim": {"kind": "gain"},
+        "instance": {"digest": instance.digest},
+        "level": "proved",
+        "proof": {"kind": "cells@1", "frame": frame, "centre": centre, "unit": unit, "tree": roots}
+        | proof,
+    }
+
+
+def test_lengths_that_vanish_do_not_hide_thresholds():
+    """In a huge unit, squares of distances are 0 in floats; the centre is far from everybody."""
+    instance = made("cloud")[0]
+    geometry = mipmech.reduce(instance)
+    unit, reach = 2.0**820, 1 / instance.cost.min()
+    centre = geometry.centre - 1e4 * geometry.basis.T @ geometry.p / geometry.p_norm
+    thresholds = [-1e-3 * reach / unit, 1.01 * reach / unit]
+    content = forged(
+        instance, unit=unit, centre=centre.tolist(), thresholds=thresholds,
+        tree=full_tree(4, 12, lambda _, facet: 3 - facet // 2),
+    )  # fmt: skip
+    assert_sound(content, instance, best("cloud"))
+
+
+@pytest.mark.parametrize("unit", [1.0, 2.0**100, 2.0**300])
+@pytest.mark.parametrize("far", [8e307, 9.5e307])
+def test_thresholds_beyond_floats(unit, far):
+    """Their difference is infinite; 0 times that is not a number, and above nothing."""
+    instance = made("cloud")[0]
+    content = forged(instance, unit=unit, thresholds=[-far, far])
+    assert_sound(content, instance, best("cloud"))
+
+
+@pytest.mark.parametrize(
+    ("size", "power"), [(1.0, 0), (1e90, -700), (1e90, -760), (1e90, -800), (1e-99, 800)]
+)
+def test_gains_beyond_floats(size, power):
+    """In a tiny unit, distances times w_f overflow; in a huge one, they vanish."""
+    instance = Instance.from_arrays([[0.0, 0.0]], [size, size], visible=[0, 1], cost=1.0)
+    far = 1.01 / 2.0**power
+    content = forged(instance, unit=2.0**power, thresholds=[-far, far])
+    assert_sound(content, instance, float(sweep_gain(instance).gain), 1e-60)
+
+
+@pytest.mark.parametrize("power", range(280, 450, 20))
+def test_gains_that_vanish(power):
+    """Weights, reaches and what is seen of w_f, each as small as instances allow."""
+    instance = Instance.from_arrays(
+        np.zeros((2, 3)), [1e-149, 1e-149, 1.0], visible=[0, 1], cost=[1e100, 1e-100],
+        weights=[1.0, 1e-149],
+    )  # fmt: skip
+    far = 1.01e100 / 2.0**power
+    content = forged(instance, unit=2.0**power, thresholds=[-far, far])
+    assert_sound(content, instance, float(sweep_gain(instance).gain), 1e-9)
+
+
+@pytest.mark.parametrize("factor", [1 - 4e-4, 1 + 4e-4])
+def test_a_rough_frame_does_not_shift_agents(factor):
+    """The first agent is far away in a hidden feature, so its score is known to 0.8 reaches only.
+
+    A falling line must not start at the low end of that.
+    """
+    others = np.column_stack([np.linspace(0.002, 0.016, 100), np.zeros(100)])
+    instance = Instance.from_arrays(
+        np.vstack([[0.0, 10.0], others]), [1.0, 0.0], visible=[0], cost=100.0,
+        weights=[0.3] + [0.007] * 100,
+    )  # fmt: skip
+    level, symbols = [(-10.2, 10.3)] * 2, bytearray()
+    while level:
+        cut = [b > -0.03 and a < 0.04 and b - a > 1e-4 for a, b in level]
+        symbols += bytes(cut)
+        halves = [(a, b, 0.5 * (a + b)) for (a, b), c in zip(level, cut, strict=True) if c]
+        level = [part for a, b, middle in halves for part in ((a, middle), (middle, b))]
+    content = forged(
+        instance, frame=[[factor, 1e-12]], centre=[0.0, 0.0], unit=1.0, thresholds=[-10.2, 10.3],
+        tree=packed(symbols),
+    )  # fmt: skip
+    assert_sound(content, instance, referee.best_gain(instance))
+
+
+class Leaf:
+    """A tree of one leaf, and some of its directions, rather at its corners."""
+
+    def __init__(self, rng, dimension):
+        axis = rng.integers(dimension)
+        self.half = 2.0 ** -rng.integers(0, 6, dimension)
+        self.centre = self.half * (2 * np.floor(rng.random(dimension) / self.half) + 1) - 1
+        self.half[axis], self.centre[axis] = 0.0, rng.choice([-1.0, 1.0])
+        corners = rng.choice([-1.0, 1.0, 0.3], (16, dimension))
+        x = self.centre + self.half * corners
+        self.directions = x / np.linalg.norm(x, axis=1)[:, None]
+        self.leaves = 1
+
+    def roots(self, _low, _high):
+        return [Node(0, 0, 1, (self.centre[None], self.half[None], self.low, self.high))]
+
+    def below(self, _depth, _place):
+        return np.zeros(1, np.uint8)
+
+
+@pytest.mark.parametrize("kind", ["gain", "density"])
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_bounds_of_single_leaves(rank, kind):
+    """Rules in a leaf, with the threshold at an end, against the bound of the leaf alone."""
+    rng = np.random.default_rng(rank)
+    tried = 0
+    for _ in range(500 if kind == "gain" or rank > 1 else 0):
+        m = int(rng.integers(1, 7))
+        agents = rng.standard_normal((m, rank + 1)) * ([1.0] * rank + [float(rng.choice([0, 9]))])
+        instance = Instance.from_arrays(
+            agents, rng.standard_normal(rank + 1), visible=list(range(rank)),
+            cost=rng.uniform(0.3, 5, m), weights=rng.uniform(0.1, 1, m),
+        )  # fmt: skip
+        p, p_norm = instance.quality[:rank], mipmech.reduce(instance).p_norm
+        axes = np.linalg.qr(np.column_stack([p, rng.standard_normal((rank, rank - 1))]))[0].T
+        axes[0] = p / p_norm
+        seen = axes * (1 + rng.choice([0, 1e-4]) * rng.uniform(-1, 1, (rank, rank)))
+        values, vectors = np.linalg.eigh(seen @ seen.T)
+        orthonormal = vectors / np.sqrt(values) @ vectors.T @ seen
+        centre = 0.3 * rng.standard_normal(rank + 1)
+        frame = np.column_stack([seen, np.full(rank, 1e-12)])  # what is hidden counts
+        proof = {
+            "frame": frame.tolist(), "centre": centre.tolist(), "unit": 1.0,
+            "thresholds": [-99.0, 99.0],
+        }  # fmt: skip
+        leaf = Leaf(rng, rank if kind == "gain" else rank - 1)
+        u, eta, band = leaf.directions, None, 1e-3
+        if kind == "density":
+            share = rng.uniform(-1, 1)
+            eta = Fraction(share * p_norm)
+            c = np.clip(share + rng.choice([-1, 0, 1], 16) * 0.999 * band, -1, 1)[:, None]
+            u = np.hstack([c, np.sqrt(1 - c**2) * u])
+        w = u @ orthonormal
+        if kind == "density":
+            w = w[np.abs(w @ p / p_norm - share) <= band]
+        scores = w @ (agents - centre)[:, :rank].T
+        ends = scores + 1 / instance.cost
+        width = 2.0 ** -rng.integers(0, 7)
+        leaf.low = rng.choice(ends.ravel(), 1) - width * rng.choice([0, 0.5, 1]) if len(w) else 0
+        leaf.high = leaf.low + width
+        bound = highest_bound(
+            Agents(Exact(instance), proof, eta, Fraction(band)), leaf, 0.0, lambda _: None
+        )
+        share_of = instance.weights / instance.weights.sum()
+        for direction, score, end in zip(w, scores, ends, strict=True):
+            for b in end[(end >= leaf.low) & (end <= leaf.high)]:
+                d = b - score
+                inside = (d >= 0) & (d <= 1 / instance.cost * (1 + 1e-14))
+                value = share_of[inside].sum()
+                if kind == "gain":
+                    value = direction @ p * (share_of[inside] @ d[inside])
+                assert value <= bound + 1e-12
+                tried += 1
+    assert tried > 1000 or (rank, kind) == (1, "density")
+
+
+# ------------------------------------------------------------------ the instance behind the proof
+
+
+def rebuilt(instance, **other):
+    fields = {
+        "agents": instance.agents, "quality": instance.quality, "cost": instance.cost,
+        "weights": instance.weights, "visible": list(instance.view.columns), **other,
+    }  # fmt: skip
+    return Instance.from_arrays(fields.pop("agents"), fields.pop("quality"), **fields)
+
+
+BUMP = np.eye(12)[3]
+OTHERS = {
+    "an agent moved": lambda i: {"agents": i.agents + 0.2 * BUMP[:, None]},
+    "an agent far away": lambda i: {"agents": i.agents + 50.0 * BUMP[:, None]},
+    "all agents moved": lambda i: {"agents": i.agents + 1.0},
+    "weights of two exchanged": lambda i: {"weights": i.weights[[1, 0, *range(2, 12)]]},
+    "everybody's cost": lambda i: {"cost": i.cost * 0.5},
+    "one cost": lambda i: {"cost": i.cost + BUMP},
+    "quality": lambda i: {"quality": i.quality * [1.0, 2.0, 1.0]},
+    "quality doubled": lambda i: {"quality": i.quality * 2},
+    "less is seen": lambda _: {"visible": [0]},
+    "other columns are seen": lambda _: {"visible": [0, 2]},
+}
+
+
+@pytest.mark.parametrize("other", OTHERS)
+def test_a_proof_for_another_instance(other):
+    """The digest tells; forged, the witness or the leaves do, or the claim happens to be true."""
+    instance, content = made("costs")
+    target = rebuilt(instance, **OTHERS[other](instance))
+    verdict = examined(content, target)
+    assert not verdict
+    assert "another instance" in verdict.reason
+    moved = changed(content, put("instance.digest", target.digest))
+    assert_rejected_or_true(moved, target)
+    assert_rejected_or_true(changed(moved, claim_nothing(content["upper"])), target)
+    assert_sound(moved, target, attained(target, content["claim"]))
+    columns, threshold = target.view.columns, content["witness"]["threshold"]
+    weights = [w if j in columns else 0.0 for j, w in enumerate(content["witness"]["weights"])]
+    gain = referee.truth(target, [Fraction(w) for w in weights], threshold).gain
+    lower = put("lower", {"value": float(gain) - 1e-9, "exact": str(gain)})
+    repaired = both(put("witness.weights", weights), put("gap", 1.0), lower)
+    assert_rejected_or_true(changed(moved, repaired), target)
+
+
+@pytest.mark.parametrize("other", ["square", "touching", "cloud", "costs", "view"])
+@pytest.mark.parametrize("name", NAMES)
+def test_certificates_do_not_vouch_for_each_other(name, other):
+    content, target = made(name)[1], made(other)[0]
+    assert bool(examined(content, target)) == (name == other)
+    moved = changed(content, put("instance.digest", target.digest))
+    if name != "density":
+        assert_rejected_or_true(moved, target)
+        assert_sound(moved, target, best(other))
+
+
+# ------------------------------------------------------------------ every bit, field and length
+
+
+@pytest.mark.parametrize("name", ["touching", "square", "density"])
+def test_every_bit_of_the_tree(name):
+    """Every bit flipped, every symbol changed to every other, every inner node made a leaf."""
+    instance, content = made(name)
+    symbols = unpacked(content["proof"]["tree"])
+    roots = 2 if name == "touching" else 4
+    trees = [
+        symbols[:place] + bytes([value]) + symbols[place + 1 :]
+        for place, symbol in enumerate(symbols)
+        for value in {*range(roots // 2 + 2), *(symbol ^ (1 << bit) for bit in range(8))} - {symbol}
+    ]
+    trees += [cut_back(symbols, roots, place) for place, symbol in enumerate(symbols) if symbol]
+    for altered in [symbols, *trees]:
+        found = changed(content, put("proof.tree", packed(altered)))
+        assert_sound(found, instance, best(name), 0.97)
+
+
+def test_every_bit_of_the_packed_tree():
+    instance, content = made("square")
+    text = content["proof"]["tree"]
+    data = base64.b85decode(text)
+    flips = [
+        base64.b85encode(data[:i] + bytes([data[i] ^ (1 << bit)]) + data[i + 1 :]).decode()
+        for i in range(len(data))
+        for bit in range(8)
+    ]
+    letters = [text[:i] + letter + text[i + 1 :] for i in range(len(text)) for letter in "0z~ é"]
+    for altered in flips + letters:
+        found = changed(content, put("proof.tree", altered))
+        if examined(found, instance):  # the same tree in other words
+            assert unpacked(altered) == unpacked(text)
+        assert_sound(found, instance, best("square"), 0.97)
+
+
+def fields_of(value, path=""):
+    """Paths of everything that the object holds, and whether it is a list or an object."""
+    parts = value.items() if isinstance(value, dict) else enumerate(value)
+    for key, part in parts:
+        here = f"{path}.{key}" if path else str(key)
+        yield here, isinstance(part, (dict, list))
+        if isinstance(part, (dict, list)):
+            yield from fields_of(part, here)
+
+
+JUNK = (
+    math.nan,
+    math.inf,
+    -math.inf,
+    True,
+    False,
+    "1",
+    "",
+    None,
+    10**400,
+    -(10**400),
+    [],
+    {},
+    [1.0],
+)
+
+
+@pytest.mark.parametrize("name", ["square", "density", "view", "attested"])
+def test_junk_in_every_field(name):
+    """Also missing, or one level too deep."""
+    instance, content = made("square" if name == "attested" else name)
+    content = changed(content, attested) if name == "attested" else content
+    for path, _ in fields_of(content):
+        changes = [put(path, junk) for junk in JUNK]
+        changes += [put(path, lambda value: [value]), put(path, lambda value: {"value": value})]
+        changes += [put(path, MISSING)]
+        for number, change in enumerate(changes if path != "seal" else []):
+            verdict = examined(changed(content, change), instance)
+            assert not verdict or path.startswith(REMARKS), (path, number)
+            assert verdict or verdict.reason
+
+
+def test_damaged_files(tmp_path):
+    """Cut short anywhere, a bit changed anywhere, not sealed, not JSON, too deep."""
+    instance, content = made("cloud")
+    file = tmp_path / "certificate.json"
+    data = json.dumps(content, indent=1).encode()
+
+    def verdict_on(written):
+        file.write_bytes(written)
+        return examined(file, instance)
+
+    assert verdict_on(data)
+    for length in [*range(0, len(data), 7), len(data) - 1]:
+        assert not verdict_on(data[:length])
+    rng = np.random.default_rng(1)
+    for place in rng.integers(0, len(data), 400):
+        flipped = bytes([data[place] ^ (1 << int(rng.integers(8)))])
+        altered = data[:place] + flipped + data[place + 1 :]
+        assert not verdict_on(altered) or json.loads(altered) == content
+    for junk in (b"", b"[]", b"1", b"\xff\xfe", b"{" * 9, b"[" * 10**5, b'{"a":' * 10**5, b"NaN"):
+        assert re.search("JSON|nested", verdict_on(junk).reason)
+    for key in ("upper", "seal"):
+        assert "seal" in examined({**content, key: 1.0}, instance).reason
+    assert not examined({**content, 5: 1}, instance)
+
+
+@pytest.mark.parametrize("path", ["nowhere.json", "", "a\0b", "\ud800", 5, None])
+def test_instances_that_cannot_be_read(tmp_path, path):
+    """A file that is not there is the reader's matter; a path that is none, the certificate's."""
+    file = tmp_path / "certificate.json"
+    file.write_text(json.dumps(changed(made("square")[1], put("instance.path", path))))
+    try:
+        assert not examined(file)
+    except (InputError, OSError):
+        assert path in ("nowhere.json", "", "a\0b", "\ud800")
+
+
+# ------------------------------------------------------------------ at random
+
+
+def mutation(rng, content):
+    """A change of one field, at random; long arrays do not crowd out the rest."""
+    paths = [path for path, inner in fields_of(content) if not inner]
+    rare = [path for path in paths if rng.random() < (0.3 if path[-1].isdigit() else 1)]
+    path = str(rng.choice(rare or paths))
+    donor = made(str(rng.choice(NAMES)))[1]
+    factor = float(rng.choice([2.0, 0.5, -1.0, 1 + 1e-15, 1 - 1e-9, 1.001, 0.9, 0.0, 1e30, 1e-30]))
+
+    def new(value):
+        if rng.random() < 0.15:
+            return JUNK[rng.integers(len(JUNK))]
+        if rng.random() < 0.2 and path in donor:
+            return donor[path]
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            return value * factor if rng.random() < 0.7 else value + float(rng.normal()) * factor
+        if path == "proof.tree" and isinstance(value, str):
+            symbols = unpacked(value)
+            symbols[rng.integers(len(symbols))] = rng.integers(5)
+            return packed(symbols)
+        return str(Fraction(float(rng.random()))) if path == "lower.exact" else value
+
+    return put(path, new)
+
+
+@pytest.mark.parametrize("name", ["square", "touching", "cloud", "costs", "view", "density"])
+def test_random_mutations(name):
+    """Never an exception, never a false claim; half of the time, a false one is to be proved."""
+    rng = np.random.default_rng(sum(map(ord, name)))
+    instance, content = made(name)
+    for trial in range(250):
+        found = changed(content, claim_nothing(0.9 * best(name))) if trial % 2 else content
+        for _ in range(int(rng.integers(1, 4))):
+            try:
+                found = changed(found, mutation(rng, found))
+            except (KeyError, TypeError, IndexError, ValueError, lzma.LZMAError):
+                break  # a field that an earlier mutation made unfit for another
+        assert_rejected_or_true(found, instance)
+
+
+# ------------------------------------------------------------------ independence, interruption
+
+
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "mipmech/checker").glob("*.py")), ids=lambda p: p.stem
+)
+def test_the_checker_shares_no_code(path):
+    """Numpy, the standard library, itself, and the reader of instances."""
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0
+            names.add(node.module)
+        elif isinstance(node, ast.Name):
+            assert node.id not in ("__import__", "eval", "exec", "importlib")
+    allowed = sys.stdlib_module_names | {"numpy"}
+    for name in names:
+        own = name == "mipmech.model.instance" or name.startswith("mipmech.checker.")
+        assert own or name.split(".")[0] in allowed, name
+
+
+@functools.cache
+def hard():
+    instance = mipmech.make_instance("uniform-ball", 60, 4, 1)
+    return instance, certify(instance, gap=1e-6)
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.001, 0.005, 0.02, 0.05, 0.3])
+def test_interrupted_runs_leave_true_certificates(seconds):
+    instance, full = hard()
+    began = time.monotonic()
+    found = certify(instance, gap=1e-6, budget=Budget(seconds=seconds))
+    assert time.monotonic() - began < seconds + 5
+    assert found.check(), found
+    assert 0 <= found.lower <= Fraction(full.upper)
+    assert Fraction(found.upper) >= full.lower
+    assert found.status == ("optimal" if found.gap <= 1e-6 else "gap")
+
+
+def test_threads_do_not_change_the_certificate():
+    for sample in (mipmech.make_instance("gaussian-mixture", 40, 3, seed=1), made("costs")[0]):
+        eta = 0.5 * mipmech.reduce(sample).p_norm
+        gains, densities = [], []
+        for budget in (Budget(threads=1), Budget(threads=2)):
+            gains.append(certify(sample, budget=budget).content())
+            densities.append(certify_density(sample, eta, budget).content())
+        assert gains[0] == gains[1]
+        assert densities[0] == densities[1]
