@@ -16,8 +16,9 @@ import numpy as np
 
 from formulations import density_model
 from formulations.unit_norm import Exact
-from mipmech import Budget, Geometry, InputError, make_instance, reduce
+from mipmech import Budget, InputError, make_instance
 from mipmech.budget import Stop
+from mipmech.model import Geometry, reduce
 from mipmech.oracles.milp.oracle import Data, Milp
 from mipmech.oracles.shared.goals import Density
 from mipmech.oracles.shared.slices import Slice, slice_at
@@ -138,9 +139,9 @@ def run_oracle(question: Question, oracle: Milp, limit: float) -> Run:
     geometry = question.geometry
     with tally() as highs:
         answer = oracle(geometry, question.fraction * geometry.p_norm, Budget(limit))
-    assert answer.at_most is not None
+    assert answer.upper is not None
     m = len(geometry.z)
-    found, bound = float(answer.value) * m, float(answer.at_most) * m
+    found, bound = float(answer.lower) * m, float(answer.upper) * m
     done = met(found, bound)
     stopped = answer.stop is Stop.TIME
     return Run(limit if stopped else answer.seconds, found, bound, done, highs)

@@ -21,19 +21,11 @@ from asking import PACKAGES, Settings, installed, ratio, say, table
 
 from formulations import soft_density_model
 from formulations.unit_norm import Exact
-from mipmech import (
-    Budget,
-    Geometry,
-    Instance,
-    check,
-    make_instance,
-    oracle_named,
-    reduce,
-    solve,
-    theory,
-)
+from mipmech import Budget, Instance, check, make_instance, solve, theory
 from mipmech.design import certificate as certificates
 from mipmech.design.certificate import Certificate
+from mipmech.model import Geometry, reduce
+from mipmech.oracles.registry import oracle_named
 from mipmech.solver import _new_interface
 
 # family, m, k, gap, and the seconds of the trial engine that the design quotes (two cores)

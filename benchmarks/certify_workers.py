@@ -29,7 +29,8 @@ from asking import ratio, say, table
 
 from mipmech import Budget, Instance, certify, make_instance
 from mipmech.design.certificate import Certificate
-from mipmech.workers.processes import Ended, Executor, Processes, Task
+from mipmech.workers.executor import Ended, Executor, Task
+from mipmech.workers.processes import Processes
 
 # family, agents, rank, gap
 CASES = [

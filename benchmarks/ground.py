@@ -17,16 +17,8 @@ from pathlib import Path
 
 import numpy as np
 
-from mipmech import (
-    Instance,
-    Mechanism,
-    best_threshold,
-    densest_threshold,
-    evaluate,
-    make_instance,
-    recount,
-    reduce,
-)
+from mipmech import Instance, Mechanism, best_threshold, make_instance, recount
+from mipmech.model import densest_threshold, evaluate, reduce
 
 
 def seconds(work: Callable[[], object], repeat: int = 3) -> float:

@@ -24,12 +24,11 @@ from mipmech import (  # noqa: E402
     Budget,
     Certificate,
     Instance,
-    Known,
     certify,
     certify_density,
     make_instance,
-    reduce,
 )
+from mipmech.model import Known, reduce  # noqa: E402
 from mipmech.oracles.base import infeasible  # noqa: E402
 from mipmech.rationals import round_down  # noqa: E402
 from mipmech.workers.processes import cores  # noqa: E402

@@ -165,3 +165,8 @@ def round_down(value: Fraction) -> float:
 def round_up(value: Fraction) -> float:
     """The smallest float that is not below the rational."""
     return -round_down(-value) + 0.0  # no −0
+
+
+def relative_gap(lower: Fraction, upper: Fraction | float) -> float:
+    """(upper − lower)/upper, rounded up; 0 if upper is 0."""
+    return round_up(1 - lower / Fraction(upper)) if upper else 0.0

@@ -54,7 +54,7 @@ def write_plan(folder: Path, text: str, name: str = "plan.toml") -> Path:
 
 
 def command(*words) -> list[str]:
-    return [sys.executable, "-m", "mipmech.cli", "bench", *map(str, words)]
+    return [sys.executable, "-m", "mipmech", "bench", *map(str, words)]
 
 
 def start(*words, **options) -> subprocess.Popen:

@@ -12,10 +12,12 @@ from pathlib import Path
 
 import numpy as np
 
-from mipmech import Budget, Instance, certify, from_reduced, recount, reduce
+from mipmech import Budget, Instance, certify, recount
 from mipmech.budget import Stop, Timer
+from mipmech.model import from_reduced, reduce
 from mipmech.model.thresholds import best_threshold, densest_threshold
-from mipmech.oracles.base import Answer, answer_infeasible, grade, infeasible, oracle_named
+from mipmech.oracles.base import Answer, answer_infeasible, grade, infeasible
+from mipmech.oracles.registry import oracle_named
 from mipmech.studies.comparison.results import FILE, Bounds, Call, Comparison, Problem, Run
 from tests.conftest import ROOT
 
@@ -77,7 +79,7 @@ def real(
         densities = []
         for fraction in fractions:
             answer = oracle_named("cells")(geometry, fraction * geometry.p_norm, Budget(seconds=5))
-            upper = float(answer.at_most if answer.at_most is not None else 1)
+            upper = float(answer.upper if answer.upper is not None else 1)
             densities.append(Bounds(float(answer.density), upper, "attested", answer.seconds))
         best = None if proof.recount is None else proof.recount.mechanism.to_dict()
         problems.append(
@@ -133,9 +135,9 @@ def _run(instance, geometry, name, asked, seed, fractions) -> Run:
             Call(
                 fraction,
                 eta,
-                float(answer.value),
+                float(answer.lower),
                 answer.soft,
-                None if answer.at_most is None else float(answer.at_most),
+                None if answer.upper is None else float(answer.upper),
                 answer.status,
                 answer.stop.value,
                 answer.seconds,

@@ -122,7 +122,7 @@ class MadeUp:
             for seed, own in settings.asked(name):
                 calls = [
                     {
-                        "eta_fraction": f, "eta": f, "value": 0.45, "soft": False, "at_most": None,
+                        "eta_fraction": f, "eta": f, "lower": 0.45, "soft": False, "upper": None,
                         "status": "feasible", "stop": "done", "seconds": 0.01, "gain": 0.1,
                         "gain_two": 0.05, "trace": [[0.001, 0.2, None], [0.01, 0.45, None]],
                     }

@@ -66,12 +66,12 @@ class BestGain:
     """The best gain of any mechanism, between what a rule attains and what none exceeds.
 
     recount : the exact outcome of the best rule found; None if no rule gains anything
-    at_most : no mechanism gains more, in the user's units
-    stop : why the sweep ended; if it ran out of time, ``at_most`` is what holds for every sample
+    upper : no mechanism gains more, in the user's units
+    stop : why the sweep ended; if it ran out of time, ``upper`` is what holds for every sample
     """
 
     recount: Recount | None
-    at_most: float
+    upper: float
     stop: Stop
     seconds: float
 
@@ -81,7 +81,7 @@ class BestGain:
         return Fraction(0) if self.recount is None else self.recount.gain
 
     def __repr__(self) -> str:
-        return f"BestGain({float(self.gain):.9g}, at most {self.at_most:.9g}; {self.stop.value})"
+        return f"BestGain({float(self.gain):.9g}, at most {self.upper:.9g}; {self.stop.value})"
 
 
 def sweep_gain(sample: Instance | Geometry, budget: Budget | None = None) -> BestGain:
@@ -89,7 +89,7 @@ def sweep_gain(sample: Instance | Geometry, budget: Budget | None = None) -> Bes
 
     >>> sample = Instance.from_arrays([[0.0], [0.5]], [1.0], visible=[0], cost=1.0)
     >>> best = sweep_gain(sample)
-    >>> best.gain, best.at_most
+    >>> best.gain, best.upper
     (Fraction(3, 4), 0.7500000000000...)
     """
     geometry = sample if isinstance(sample, Geometry) else reduce(sample)
@@ -200,16 +200,16 @@ class _Gain:
         """Sweep, then halve the arcs that are left, then grade the best directions."""
         best = self.grade(0.0)
         self.tell(best, self.ceiling, 0)
-        at_most, peaks = self.settle(*self.sweep(best), 1.0)
+        upper, peaks = self.settle(*self.sweep(best), 1.0)
         for theta in [*peaks.left, *self.sharpened(peaks)]:
             found = self.grade(theta)
             best = found if found.gain > best.gain else best
         stop = Stop.FINISHED
-        if at_most == math.inf:
+        if upper == math.inf:
             stop = Stop.INTERRUPTED if self.timer.interrupted else Stop.TIME
         # Sums of positive terms and a few products: the share covers them.
         high = self.geometry.p_norm_bounds[1]
-        upper = min(at_most * self.geometry.unit * high * (1 + 64 * EPSILON), self.ceiling)
+        upper = min(upper * self.geometry.unit * high * (1 + 64 * EPSILON), self.ceiling)
         if best.gain > Fraction(upper):
             raise OracleFault(f"gained {float(best.gain)!r}, above its own bound {upper!r}")
         self.tell(best, upper, len(self.weight))

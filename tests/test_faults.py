@@ -281,7 +281,7 @@ def test_errors_of_the_program_itself_never_show_a_traceback(tmp_path):
         ["show", "a.json", "--seconds", "x"],
     ):
         done = subprocess.run(
-            [sys.executable, "-m", "mipmech.cli", *arguments],
+            [sys.executable, "-m", "mipmech", *arguments],
             cwd=tmp_path, capture_output=True, text=True, check=False,
         )  # fmt: skip
         assert done.returncode == 2

@@ -39,7 +39,7 @@ def test_shown_output_is_true(command, shown, tmp_path):
         proof = tmp_path / command.split()[-1]
         certify(Instance.load(tmp_path / CHECKED), gap=1e-4).save(proof)
     done = subprocess.run(
-        [sys.executable, "-m", "mipmech.cli", *shlex.split(command)[1:]],
+        [sys.executable, "-m", "mipmech", *shlex.split(command)[1:]],
         cwd=tmp_path, capture_output=True, text=True, check=False,
         env={**os.environ, "COLUMNS": "100"},
     )  # fmt: skip

@@ -16,18 +16,9 @@ from instances.certify import (
     verdict_on_density,
     verdict_on_gain,
 )
-from mipmech import (
-    FAMILIES,
-    Budget,
-    Instance,
-    Known,
-    best_threshold,
-    make_instance,
-    oracle_named,
-    reduce,
-    theory,
-)
-from mipmech.oracles.base import REGISTRY, oracle_class
+from mipmech import Budget, Instance, best_threshold, make_instance, theory
+from mipmech.model import FAMILIES, Known, reduce
+from mipmech.oracles.registry import REGISTRY, oracle_class, oracle_named
 from tests import referee
 from tests.conftest import ROOT
 

@@ -25,7 +25,9 @@ from scipy.optimize import linprog
 from scipy.sparse import csr_array
 
 from formulations import Exact, Secant, set_cone, set_cutoff, set_eta, set_margin
-from mipmech import Budget, Event, InputError, Stop, make_instance, reduce
+from mipmech import Budget, InputError, make_instance
+from mipmech.budget import Event, Stop
+from mipmech.model import reduce
 from mipmech.oracles.milp.oracle import Data, Milp, box_of, hull_of, model_of
 from mipmech.oracles.shared.cones import sphere
 from mipmech.oracles.shared.goals import Density
@@ -202,7 +204,7 @@ def test_other_solvers_agree(name, package):
     for norm in ("secant", "exact"):
         other = Milp(norm=norm, solver=name)(geometry, eta, Budget(20.0))
         assert other.density == mine.density
-        assert other.at_most == mine.at_most
+        assert other.upper == mine.upper
 
 
 def test_small_linear_programs():

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mipmech.checker.content import number_at, numbers, reject
-from mipmech.checker.witness import Exact, dot, fractions, root, up, whole
+from mipmech.checker.witness import ExactInstance, dot, fractions, root, up, whole
 
 Floats = NDArray[np.float64]
 
@@ -40,7 +40,7 @@ class Agents:
     """
 
     def __init__(
-        self, exact: Exact, proof: dict[str, Any], eta: Fraction | None, band: Fraction
+        self, exact: ExactInstance, proof: dict[str, Any], eta: Fraction | None, band: Fraction
     ) -> None:
         instance = exact.instance
         k, n = exact.rank, instance.width
@@ -110,7 +110,7 @@ class Agents:
         return float(low), float(high)
 
     def _slice(
-        self, exact: Exact, frame: Floats, z: Floats, eta: Fraction, band: Fraction
+        self, exact: ExactInstance, frame: Floats, z: Floats, eta: Fraction, band: Fraction
     ) -> tuple[Floats, Floats, Floats]:
         """Scores of the directions at η: u = (c, s·v) with c = η/‖p‖ if the first axis is p's."""
         if exact.seen_square == 0:

@@ -79,7 +79,7 @@ def scene(agents: Agents, enough: float) -> Scene:
 class Some:
     """Some agents, and the sums of those already known to be in: Σω(b − score) = W b − C − v·S.
 
-    numbers : (a,) array, their places among the agents of the `Bounds` that they are for
+    numbers : (a,) array, their places among the agents of the `LeafBounds` that they are for
     y : (d, a) array; shift, slack, reach, weight : (a,) arrays
     sums : (d + 2,) array W, C, S
     """
@@ -182,10 +182,10 @@ class _Found:
     doubt: Floats
 
 
-class Bounds:
+class LeafBounds:
     """The bounds of leaves and of nodes above them; ``highest`` is the highest of all that count.
 
-    Bounds are in the units of the sums. ``agents`` are all that may be open somewhere.
+    LeafBounds are in the units of the sums. ``agents`` are all that may be open somewhere.
     """
 
     def __init__(self, scene: Scene, agents: Some) -> None:
@@ -329,7 +329,7 @@ class _Tilting:
 
     def __init__(
         self,
-        bounds: Bounds,
+        bounds: LeafBounds,
         cells: _Cells,
         rate: Floats,
         some: Some,
@@ -414,7 +414,7 @@ def _joined(parts: list[_Tilting]) -> _Tilting:
     return result
 
 
-def _tilted(bounds: Bounds, given: _Tilting, rounds: int) -> Floats:
+def _tilted(bounds: LeafBounds, given: _Tilting, rounds: int) -> Floats:
     """The bound with tilted lines, for each leaf.
 
     The leaves are put in order of how many lines they have, so that all with an i-th line come

@@ -23,7 +23,7 @@ from fractions import Fraction
 import numpy as np
 
 from mipmech.checker.agents import Agents
-from mipmech.checker.bounds import Bounds, Scene, Some, everybody, scene
+from mipmech.checker.bounds import LeafBounds, Scene, Some, everybody, scene
 from mipmech.checker.content import Rejected, reject
 from mipmech.checker.tree import Box, Levels, Symbols, Tree, hull
 from mipmech.checker.witness import up
@@ -61,7 +61,7 @@ class Checked:
 
 def check_part(part: Part) -> Checked:
     """The highest bound of the leaves of a part, in the units of the sums."""
-    bounds = Bounds(part.scene, part.agents)
+    bounds = LeafBounds(part.scene, part.agents)
     try:
         below = Levels(part.symbols, 1)
         boxes = below.boxes(part.box)
@@ -132,7 +132,7 @@ class _Walk:
         self.tree = tree
         self.scene = scene(agents, enough)
         self.everybody = everybody(agents)
-        self.above = Bounds(self.scene, self.everybody)
+        self.above = LeafBounds(self.scene, self.everybody)
         self.handed_out: list[int] = []
         self.done = 0
 

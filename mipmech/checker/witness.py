@@ -51,7 +51,7 @@ def whole(values: Floats) -> tuple[NDArray[np.object_], int]:
     return integers << (power - lowest).astype(object), -lowest
 
 
-class Exact:
+class ExactInstance:
     """The instance in rationals: what the planner sees of w_f, and what a rule amounts to."""
 
     def __init__(self, instance: Instance) -> None:
@@ -141,7 +141,7 @@ class Exact:
 
 
 def witness_value(
-    content: dict[str, Any], exact: Exact, eta: Fraction | None, band: Fraction
+    content: dict[str, Any], exact: ExactInstance, eta: Fraction | None, band: Fraction
 ) -> Fraction:
     """The lower bound: what the witness has, exactly as claimed."""
     claimed = object_at(content, "lower")

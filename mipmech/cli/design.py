@@ -43,8 +43,9 @@ from mipmech.model import families
 from mipmech.model.geometry import Geometry, reduce
 from mipmech.model.grading import Recount
 from mipmech.model.instance import Instance
-from mipmech.oracles.base import REGISTRY, Answer, Oracle, eta_of, infeasible, oracle_named
-from mipmech.theory.projection import gain_ceiling
+from mipmech.oracles.ask import eta_of
+from mipmech.oracles.base import Answer, Oracle, infeasible
+from mipmech.oracles.registry import REGISTRY, oracle_named
 from mipmech.workers.processes import cores
 
 
@@ -257,11 +258,10 @@ def solve(
         asked = _oracle(name, norm=norm, segments=segments, solver=solver)
         with progress(f"reading {instance}", quiet or as_json):
             sample = Instance.load(instance)
-        loss = gain_ceiling(sample) / 20 or 1.0 if epsilon is None else epsilon
         with live(name, quiet or as_json) as watch:
             found = algorithm1.solve(
                 sample,
-                epsilon=loss,
+                epsilon=epsilon,
                 oracle=asked,
                 grid=grid,
                 sigma=sigma,
@@ -276,14 +276,14 @@ def solve(
         elif plot is not None:
             from mipmech.plots.solution import save_solution  # noqa: PLC0415  (matplotlib is slow)
 
-            save_solution(found, plot, loss)
+            save_solution(found, plot)
         if as_json:
             picture = None if no_picture or plot is None else str(plot)
-            print_json({**found.to_dict(), "epsilon": loss, "plot": picture})
+            print_json({**found.to_dict(), "plot": picture})
         else:
             from mipmech.terminal.design import tell_solution  # noqa: PLC0415  (rich is slow to import)
 
-            tell_solution(found, loss, plot, no_picture)
+            tell_solution(found, plot, no_picture)
         return 0 if found.complete else 1
 
     return work

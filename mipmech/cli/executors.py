@@ -10,7 +10,8 @@ import typer
 
 from mipmech.errors import InputError
 from mipmech.workers.dask import Cluster, local
-from mipmech.workers.processes import Executor, ExecutorLost, Processes
+from mipmech.workers.executor import Executor, ExecutorLost
+from mipmech.workers.processes import Processes
 
 Workers = Annotated[int | None, typer.Option("--workers", help="Processes of one thread each.")]
 Scheduler = Annotated[

@@ -23,11 +23,12 @@ from mipmech.cli.app import (
 )
 from mipmech.cli.counting import counting
 from mipmech.errors import InputError, shorten
-from mipmech.oracles.base import REGISTRY
+from mipmech.oracles.registry import REGISTRY
 from mipmech.studies.comparison.compare import ETA_FRACTIONS, SECONDS_PER_CALL, SEEDS
 from mipmech.studies.comparison.compare import compare as compare_oracles
 from mipmech.studies.learning.curve import learn as learn_from
-from mipmech.studies.learning.curve import make_folder, open_source
+from mipmech.studies.learning.results import make_folder
+from mipmech.studies.learning.source import open_source
 from mipmech.workers.processes import cores
 
 Out = Annotated[Path | None, typer.Option("--out", help="A folder for the record of it all.")]

@@ -45,9 +45,11 @@ from mipmech.model.grading import Recount
 from mipmech.model.instance import Instance
 from mipmech.model.mechanism import Mechanism
 from mipmech.model.thresholds import best_threshold
-from mipmech.oracles.base import Answer, Oracle, oracle_named
-from mipmech.rationals import exact_sum, round_down, round_up
-from mipmech.theory.grids import Grid, angular_grid, grid_of, paper_grid, quarter
+from mipmech.oracles.base import Answer, Oracle
+from mipmech.oracles.registry import as_oracle
+from mipmech.rationals import exact_sum, relative_gap, round_down, round_up
+from mipmech.theory.grids import Grid, angular_grid, grid_of, paper_grid
+from mipmech.theory.lemma4 import quarter
 from mipmech.theory.projection import gain_ceiling
 from mipmech.tolerances import EPSILON, ROUNDING
 
@@ -56,6 +58,8 @@ Thresholds = Literal["two", "best"]
 Skipping = Literal["no", "cones", "milp", "cells"]
 GridName = Literal["angular", "paper"]
 
+# ε, unless it is given, as a share of the ceiling on the gain of any rule.
+EPSILON_SHARE = 0.05
 # Cones counted for the bound of a block before it is bisected instead.
 BLOCK_CONES = 20_000
 # Nodes of the cells engine before the oracle is asked where it is stuck: at ties, mostly.
@@ -87,12 +91,12 @@ class Step:
 
     def to_dict(self) -> dict[str, Any]:
         """The figures of this call."""
-        upper = self.answer.at_most
+        upper = self.answer.upper
         return {
             "eta": self.eta,
             "status": self.answer.status,
-            "value": round_down(self.answer.value),
-            "at_most": None if upper is None else round_up(upper),
+            "lower": round_down(self.answer.lower),
+            "upper": None if upper is None else round_up(upper),
             "gain": round_down(self.gain),
             "stop": self.answer.stop.value,
             "seconds": self.answer.seconds,
@@ -105,14 +109,14 @@ class Skip:
 
     low, high : the least and the greatest η of the block
     count : the values of the grid in it
-    at_most : no rule with η in the block gains more
+    upper : no rule with η in the block gains more
     how : what proved it
     """
 
     low: float
     high: float
     count: int
-    at_most: float
+    upper: float
     how: str
 
     def to_dict(self) -> dict[str, Any]:
@@ -148,6 +152,7 @@ class Solution:
     skips: tuple[Skip, ...]
     best: Step | None
     bound: Guarantee
+    epsilon: float
     stop: Stop
     seconds: float
     oracle: str
@@ -175,6 +180,26 @@ class Solution:
         return Fraction(0) if self.best is None else self.best.gain
 
     @property
+    def lower(self) -> Fraction:
+        """The greatest gain is at least this: the gain of the rule found."""
+        return self.gain
+
+    @property
+    def upper(self) -> float:
+        """No rule gains more; with ``bound.scope`` "grid", none with an η of the grid."""
+        return self.bound.upper
+
+    @property
+    def gap(self) -> float:
+        """(upper − lower)/upper, rounded up; 0 if upper is 0."""
+        return relative_gap(self.lower, self.upper)
+
+    @property
+    def status(self) -> Literal["done", "gap"]:
+        """Whether every η was answered to the end or pruned."""
+        return "done" if self.complete else "gap"
+
+    @property
     def eta(self) -> float | None:
         """The η of the grid where it was found."""
         return None if self.best is None else self.best.eta
@@ -187,7 +212,7 @@ class Solution:
     @property
     def complete(self) -> bool:
         """Whether every η was answered to the end or skipped by proof."""
-        open_ = [s for s in self.steps if s.answer.at_most is not None and not s.answer.closed]
+        open_ = [s for s in self.steps if s.answer.upper is not None and not s.answer.closed]
         unanswered = len(self.grid) - self.skipped - len(self.steps)
         return self.stop is Stop.FINISHED and unanswered == 0 and not _left_open(open_)
 
@@ -199,7 +224,8 @@ class Solution:
             "eta": self.eta,
             "oracle_calls": {"made": len(self.steps), "skipped": self.skipped},
             "bound": self.bound.to_dict(),
-            "status": "done" if self.complete else "gap",
+            "epsilon": self.epsilon,
+            "status": self.status,
             "stop": self.stop.value,
             "oracle": self.oracle,
             "grid": {"name": self.grid_name, "size": len(self.grid)},
@@ -207,6 +233,11 @@ class Solution:
             "skips": [skip.to_dict() for skip in self.skips],
             "seconds": self.seconds,
         }
+
+
+def default_epsilon(instance: Instance, share: float = EPSILON_SHARE) -> float:
+    """The ε of a run that was given none: a share of the gain's ceiling; 1 where that is 0."""
+    return gain_ceiling(instance) * share or 1.0
 
 
 def _left_open(steps: list[Step]) -> bool:
@@ -217,7 +248,7 @@ def _left_open(steps: list[Step]) -> bool:
 def solve(
     sample: Instance | Geometry,
     *,
-    epsilon: float,
+    epsilon: float | None = None,
     oracle: str | Oracle = "milp",
     grid: GridName | ArrayLike = "angular",
     sigma: float | None = None,
@@ -228,7 +259,7 @@ def solve(
 ) -> Solution:
     """Run Algorithm 1.
 
-    epsilon : the additive loss, in units of gain
+    epsilon : the additive loss, in units of gain; by default 5 % of the gain's ceiling
     grid : "angular", proved on the sample without smoothness; "paper", with σ and r from the
         instance's smoothing or given here; or values of η of your own
     thresholds : the paper's "two" candidates, or the "best" threshold for each direction
@@ -237,22 +268,24 @@ def solve(
 
     >>> from mipmech import make_instance
     >>> sample = make_instance("gaussian-mixture", agents=30, rank=2, seed=1)
-    >>> found = solve(sample, epsilon=0.05)
+    >>> found = solve(sample)
     >>> found.complete, found.bound.factor >= 0.25
     (True, True)
     """
     geometry = sample if isinstance(sample, Geometry) else reduce(sample)
     budget = budget or Budget()
     timer = budget.start()
-    asked = oracle_named(oracle) if isinstance(oracle, str) else oracle
-    soft = bool(getattr(asked, "soft", False))
+    asked = as_oracle(oracle)
+    soft = asked.soft
     if thresholds not in ("two", "best"):
         raise InputError(f"is {thresholds!r}; give two or best", field="thresholds")
     if skip not in get_args(Skipping):
         raise InputError(f"is {skip!r}; give {', '.join(get_args(Skipping))}", field="skip")
+    if epsilon is None:
+        epsilon = default_epsilon(geometry.instance)
     name = grid if isinstance(grid, str) else "given"
     values = _grid(geometry, grid, epsilon, sigma, radius, soft)
-    loop = _Loop(geometry, asked, values, thresholds, soft, timer)
+    loop = _EtaLoop(geometry, asked, values, thresholds, soft, timer)
     with timer.listening():
         stop = loop.run(skip)
     if timer.interrupted and loop.done < len(values):
@@ -267,6 +300,7 @@ def solve(
         skips=tuple(loop.skips),
         best=loop.best,
         bound=loop.guarantee(),
+        epsilon=epsilon,
         stop=stop,
         seconds=timer.seconds,
         oracle=repr(asked),
@@ -304,7 +338,7 @@ def _grid(
     return paper_grid(geometry, epsilon, sigma, radius, soft)
 
 
-class _Loop:
+class _EtaLoop:
     """The loop over η, and what has come of it so far."""
 
     def __init__(
@@ -375,8 +409,8 @@ class _Loop:
     def gain_bound(self, answer: Answer) -> Fraction:
         """No rule at this η gains more, by what the oracle has proved."""
         moved = self.most_moved(Fraction(1))
-        if answer.at_most is not None:
-            moved = min(moved, answer.at_most if answer.soft else self.most_moved(answer.at_most))
+        if answer.upper is not None:
+            moved = min(moved, answer.upper if answer.soft else self.most_moved(answer.upper))
         band = Fraction(self.geometry.band) * Fraction(self.geometry.p_norm)
         return max(Fraction(0), Fraction(answer.eta) + band) * moved
 
@@ -546,7 +580,7 @@ class _Loop:
         gain = Fraction(0) if self.best is None else self.best.gain
         everything = self.done == len(self.grid)
         ceiling = self.ceiling
-        skipped = Fraction(max((skip.at_most for skip in self.skips), default=0.0))
+        skipped = Fraction(max((skip.upper for skip in self.skips), default=0.0))
         grid_upper = min(ceiling, max(gain, self.answered, skipped)) if everything else ceiling
         loss = Fraction(self.grid.loss)
         upper = min(ceiling, grid_upper + loss)

@@ -11,10 +11,10 @@ from mipmech.budget import Budget
 from mipmech.design.algorithm1 import Thresholds, solve
 from mipmech.design.certificate import Certificate
 from mipmech.errors import InputError
-from mipmech.oracles.base import REGISTRY, oracle_named
+from mipmech.oracles.registry import REGISTRY, oracle_named
 from mipmech.rationals import round_down
-from mipmech.theory.grids import quarter_factor
-from mipmech.theory.projection import gain_ceiling, projection_rule
+from mipmech.theory.lemma4 import quarter_factor
+from mipmech.theory.projection import projection_rule
 
 WORDS = {"two": "two thresholds", "best": "best threshold"}
 
@@ -86,11 +86,12 @@ def _run(
         if rule is None:
             return Fraction(0), 1.0, "nothing is seen"
         return rule.gain, rule.promised, "Theorem 2, 1/(4rc + 2) for equal costs"
-    epsilon = gain_ceiling(instance) / 20 or 1.0
     asked = oracle_named(name)
-    found = solve(
-        instance, epsilon=epsilon, oracle=asked, thresholds=thresholds, skip="cells", budget=budget
+    found = solve(instance, oracle=asked, thresholds=thresholds, skip="cells", budget=budget)
+    if asked.soft:
+        return found.gain, 1.0, f"the optimum up to ε = {found.epsilon:.3g}"
+    return (
+        found.gain,
+        float(quarter_factor(instance)),
+        f"Algorithm 1, up to ε = {found.epsilon:.3g}",
     )
-    if getattr(asked, "soft", False):
-        return found.gain, 1.0, f"the optimum up to ε = {epsilon:.3g}"
-    return found.gain, float(quarter_factor(instance)), f"Algorithm 1, up to ε = {epsilon:.3g}"

@@ -32,18 +32,18 @@ from numpy.typing import NDArray
 
 from mipmech import files
 from mipmech.budget import Budget, Event, Stop, Timer
-from mipmech.checker.check import FORMAT, Verdict, seal
-from mipmech.checker.check import check as check_certificate
+from mipmech.checker.verdict import FORMAT, Verdict, seal
+from mipmech.checker.verdict import check as check_certificate
 from mipmech.errors import InputError
 from mipmech.model.geometry import Geometry, reduce
 from mipmech.model.grading import Recount
 from mipmech.model.instance import Instance
 from mipmech.model.mechanism import Mechanism
 from mipmech.oracles.base import Level, infeasible
-from mipmech.rationals import round_down, round_up
+from mipmech.rationals import relative_gap, round_down, round_up
 from mipmech.version import __version__
+from mipmech.workers.executor import Executor, ExecutorLost
 from mipmech.workers.ordered import Workers, each
-from mipmech.workers.processes import Executor, ExecutorLost
 
 Floats = NDArray[np.float64]
 EngineName = Literal["auto", "cells", "milp"]
@@ -172,11 +172,6 @@ class Certificate:
     def check(self) -> Verdict:
         """What the independent checker says of it."""
         return check_certificate(self.content(), self.instance)
-
-
-def relative_gap(lower: Fraction, upper: float) -> float:
-    """(upper − lower)/upper, rounded up; 0 if upper is 0."""
-    return round_up(1 - lower / Fraction(upper)) if upper else 0.0
 
 
 def _relative(path: Path, folder: Path) -> str:
@@ -387,9 +382,9 @@ def _checked(found: Certificate, timer: Timer, executor: Executor | None = None)
             watch(Event(timer.seconds, lower, found.upper, work, f"checking: {text}"))
 
     verdict = check_on(executor, draft.content(), found.instance, say)
-    if verdict.established is None:
+    if verdict.leaf_bound is None:
         raise CertificateFault(verdict.reason)
-    return replace(found, upper=max(verdict.established, round_up(found.lower)))
+    return replace(found, upper=max(verdict.leaf_bound, round_up(found.lower)))
 
 
 def check_on(

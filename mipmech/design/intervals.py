@@ -41,7 +41,7 @@ class Interval:
     key: float
     least: float
     most: float
-    at_most: Fraction
+    upper: Fraction
 
 
 class Cover:
@@ -65,7 +65,7 @@ class Cover:
     @property
     def upper(self) -> Fraction:
         """No rule gains more, by the solver's word."""
-        every = [interval.at_most for interval in (*self.waiting, *self.closed)]
+        every = [interval.upper for interval in (*self.waiting, *self.closed)]
         return max(self.lower, *every)
 
     def eta(self, angle: float) -> float:
@@ -91,7 +91,7 @@ class Cover:
         budget = Budget(self.timer.left, self.timer.budget.threads)
         self.asked += 1
         moved = soft_bound(geometry, max(low, 0.0), high, target, CONES, budget, milp=True)
-        return min(interval.at_most, rate * moved)
+        return min(interval.upper, rate * moved)
 
     def run(self) -> Stop:
         """Halve the most promising interval until all are closed."""
@@ -127,7 +127,7 @@ class Cover:
         return [
             {
                 "eta": [max(0.0, self.eta(i.most) - room), self.eta(i.least) + room],
-                "at_most": round_up(i.at_most),
+                "at_most": round_up(i.upper),
             }
             for i in every
         ]

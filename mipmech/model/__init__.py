@@ -1,1 +1,52 @@
-"""The world: instances, what the planner sees, mechanisms, and the exact truth about them."""
+"""The model: instances, rules and what they do to a sample, exactly and in reduced coordinates."""
+
+from mipmech.model.families import FAMILIES, example1
+from mipmech.model.families import make as make_instance
+from mipmech.model.geometry import Geometry, reduce
+from mipmech.model.grading import Recount, Side, recount
+from mipmech.model.instance import Instance, Smoothing
+from mipmech.model.known import Known
+from mipmech.model.mechanism import (
+    LinearResponse,
+    Mechanism,
+    Outcome,
+    best_response,
+    density,
+    evaluate,
+    from_reduced,
+    gain,
+    linear_response,
+    soft_density,
+    to_reduced,
+)
+from mipmech.model.population import Smoothed
+from mipmech.model.thresholds import Densest, best_threshold, densest_threshold
+
+__all__ = [
+    "FAMILIES",
+    "Densest",
+    "Geometry",
+    "Instance",
+    "Known",
+    "LinearResponse",
+    "Mechanism",
+    "Outcome",
+    "Recount",
+    "Side",
+    "Smoothed",
+    "Smoothing",
+    "best_response",
+    "best_threshold",
+    "densest_threshold",
+    "density",
+    "evaluate",
+    "example1",
+    "from_reduced",
+    "gain",
+    "linear_response",
+    "make_instance",
+    "recount",
+    "reduce",
+    "soft_density",
+    "to_reduced",
+]

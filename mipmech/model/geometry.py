@@ -12,8 +12,8 @@ exactly orthonormal basis Q* lies within
 
     ‖Q − Q*‖ ≤ a + g,   a = ‖L⁻¹‖‖E‖,   g = ‖QQᵀ − I‖ + 2a‖Q‖ + a²
 
-of Q (a to reach the row space, g for the inverse root of the Gram matrix there). `Rounding` holds
-these bounds, with the rounding of their own computation added.
+of Q (a to reach the row space, g for the inverse root of the Gram matrix there).
+`RoundingBound` holds these bounds, with the rounding of their own computation added.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Rounding:
+class RoundingBound:
     """What the reduction's rounding may have done.
 
     z : (m,) array, ‖z_i − exact z_i‖ in multiples of the unit; so no score u·z_i is off by more,
@@ -79,7 +79,7 @@ class Geometry:
     basis: Floats
     transfer: Floats | None
     unit: float
-    rounding: Rounding
+    rounding: RoundingBound
 
     @property
     def centre(self) -> Floats:
@@ -184,7 +184,7 @@ def seen_square(instance: Instance) -> Fraction:
     return Fraction(-table[-1][-1], previous << 2 * shift)
 
 
-Reduction = tuple[Floats, Floats | None, Floats, Floats, Rounding]
+Reduction = tuple[Floats, Floats | None, Floats, Floats, RoundingBound]
 
 
 def _select_columns(instance: Instance) -> Reduction:
@@ -193,7 +193,7 @@ def _select_columns(instance: Instance) -> Reduction:
     basis[np.arange(len(columns)), columns] = 1.0
     z = instance.agents[:, columns] - instance.centre[columns]
     p = instance.quality[columns]
-    return basis, None, z, p, Rounding(EPSILON * SAFETY * _lengths(z), 0.0, 0.0, 0.0)
+    return basis, None, z, p, RoundingBound(EPSILON * SAFETY * _lengths(z), 0.0, 0.0, 0.0)
 
 
 def _orthonormalise(instance: Instance) -> Reduction:
@@ -223,7 +223,7 @@ def _orthonormalise(instance: Instance) -> Reduction:
     norm = float(np.linalg.norm(transfer))
     back = SAFETY * (basis_error + _gamma((len(rows) + 2) ** 2) * norm * inverse)
     z_errors = SAFETY * z_error * _lengths(offsets)
-    rounding = Rounding(z_errors, basis_error, SAFETY * p_error, back)
+    rounding = RoundingBound(z_errors, basis_error, SAFETY * p_error, back)
     return basis, frozen(transfer * scale[:, None]), z, p, rounding
 
 

@@ -172,11 +172,11 @@ class Densest:
     """The densest threshold found along a direction, and a bound over all real thresholds."""
 
     recount: Recount
-    at_most: Fraction
+    upper: Fraction
 
     def to_dict(self) -> dict[str, Any]:
         """The outcome, and the bound rounded up."""
-        return {**self.recount.to_dict(), "at_most": round_up(self.at_most)}
+        return {**self.recount.to_dict(), "upper": round_up(self.upper)}
 
 
 def densest_threshold(instance: Instance, mechanism: Mechanism, widen: float = 0.0) -> Densest:
@@ -188,7 +188,7 @@ def densest_threshold(instance: Instance, mechanism: Mechanism, widen: float = 0
 
     >>> sample = Instance.from_arrays([[0.0], [0.1], [3.0]], [1.0], visible=[0], cost=1.0)
     >>> found = densest_threshold(sample, Mechanism((1.0,), 0.0))
-    >>> found.recount.density == found.at_most == Fraction(2, 3)
+    >>> found.recount.density == found.upper == Fraction(2, 3)
     True
     """
     mechanism = _of_usual_length(mechanism)
@@ -200,7 +200,7 @@ def densest_threshold(instance: Instance, mechanism: Mechanism, widen: float = 0
     integers, shift = common_integers(instance.weights)
     margin = slack + widen * direction.norm * (1 + ROUNDING)
     counts, _points = _stabs(starts - margin, ends + margin, integers)
-    at_most = Fraction(int(counts.max()), 1 << shift) / total
+    upper = Fraction(int(counts.max()), 1 << shift) / total
     hopeful, points = _stabs(starts - slack, ends + slack, integers)
     best: Recount | None = None
     for place in np.argsort(-hopeful, kind="stable")[:STABS_TRIED]:
@@ -214,7 +214,7 @@ def densest_threshold(instance: Instance, mechanism: Mechanism, widen: float = 0
             if best is None or found.density > best.density:
                 best = found
     assert best is not None
-    return Densest(best, at_most)
+    return Densest(best, upper)
 
 
 def _stabs(starts: Floats, ends: Floats, weights: NDArray[np.object_]) -> tuple[Numbers, Floats]:

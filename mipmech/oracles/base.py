@@ -6,34 +6,27 @@ An oracle is asked for a mechanism of greatest density among those with u·p = �
 
 It is a small frozen dataclass whose repr is its record. It proposes; `grade` recounts the proposal
 in rationals, tests the η band in rationals, and makes the `Answer`. A heuristic is an oracle that
-promises no upper bound (``at_most`` is None).
+promises no upper bound (``upper`` is None).
 
 u·p = η has in general no solution in floats, so an answer at η is an answer for the band
 |u·p/‖u‖ − η| ≤ band·‖p‖ (`Geometry.band`, 1e-12), and an upper bound holds on the whole band.
 
->>> from mipmech import make_instance
->>> sample = make_instance("gaussian-mixture", agents=60, rank=2, seed=1)
->>> answer = oracle(sample, eta_fraction=1.0, oracle="projection")
->>> answer.status, answer.density == answer.at_most
-('optimal', True)
 """
 
 from __future__ import annotations
 
-import importlib
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any, Literal, Protocol, cast
+from typing import Any, ClassVar, Literal, Protocol
 
 from mipmech.budget import Budget, Stop, Timer
 from mipmech.errors import InputError
-from mipmech.model.geometry import Geometry, reduce
+from mipmech.model.geometry import Geometry
 from mipmech.model.grading import Recount, recount
-from mipmech.model.instance import Instance
 from mipmech.model.mechanism import Mechanism
-from mipmech.rationals import round_down, round_up
+from mipmech.rationals import relative_gap, round_down, round_up
 from mipmech.tolerances import CLOSED, SOFT_CLOSED
 
 Level = Literal["proved", "attested"]
@@ -45,9 +38,9 @@ class Answer:
     """What an oracle found at η, graded.
 
     recount : the exact outcome of the mechanism found; None if there is none
-    at_most : no mechanism in the band has a greater density (soft density, if ``soft``); None if
+    upper : no mechanism in the band has a greater density (soft density, if ``soft``); None if
         the oracle promises nothing
-    level : on whose word ``at_most`` stands; None without one
+    level : on whose word ``upper`` stands; None without one
     oracle : the record of the oracle that answered
     soft : whether soft density was asked for
     work : what it took, by name
@@ -55,7 +48,7 @@ class Answer:
 
     eta: float
     recount: Recount | None
-    at_most: Fraction | None
+    upper: Fraction | None
     level: Level | None
     stop: Stop
     seconds: float
@@ -64,10 +57,10 @@ class Answer:
     work: Mapping[str, int] = field(default_factory=dict)
 
     def __repr__(self) -> str:
-        upper = "none" if self.at_most is None else f"{float(self.at_most):.6g}"
+        upper = "none" if self.upper is None else f"{float(self.upper):.6g}"
         what = "soft density" if self.soft else "density"
         return (
-            f"Answer({self.status} at η = {self.eta:.6g}: {what} {float(self.value):.6g},"
+            f"Answer({self.status} at η = {self.eta:.6g}: {what} {float(self.lower):.6g},"
             f" bound {upper}; {self.stop.value})"
         )
 
@@ -82,7 +75,7 @@ class Answer:
         return Fraction(0) if self.recount is None else self.recount.density
 
     @property
-    def value(self) -> Fraction:
+    def lower(self) -> Fraction:
         """What was asked for: density, or soft density from below; 0 without a mechanism."""
         if not self.soft or self.recount is None:
             return self.density
@@ -91,14 +84,14 @@ class Answer:
     @property
     def gap(self) -> float:
         """(upper − lower)/upper, rounded up; 0 if upper is 0, 1 without a bound."""
-        if self.at_most is None:
+        if self.upper is None:
             return 1.0
-        return round_up(1 - self.value / self.at_most) if self.at_most else 0.0
+        return relative_gap(self.lower, self.upper)
 
     @property
     def closed(self) -> bool:
         """Whether the bounds meet, to within what a solver can tell apart (`tolerances.CLOSED`)."""
-        return self.at_most is not None and self.gap <= (SOFT_CLOSED if self.soft else CLOSED)
+        return self.upper is not None and self.gap <= (SOFT_CLOSED if self.soft else CLOSED)
 
     @property
     def status(self) -> Status:
@@ -112,7 +105,7 @@ class Answer:
         """
         if self.stop is Stop.INFEASIBLE:
             return "infeasible"
-        if self.at_most is None:
+        if self.upper is None:
             return "gap" if self.recount is None else "feasible"
         met = self.closed if gap is None else self.gap <= gap
         return "optimal" if met else "gap"
@@ -120,8 +113,8 @@ class Answer:
     def to_dict(self) -> dict[str, Any]:
         """The object printed under ``--json``; bounds are rounded outward."""
         found = self.recount
-        upper = None if self.at_most is None else round_up(self.at_most)
-        wanted = {"lower": round_down(self.value), "upper": upper}
+        upper = None if self.upper is None else round_up(self.upper)
+        wanted = {"lower": round_down(self.lower), "upper": upper}
         return {
             "status": self.status,
             **({"soft_density": wanted} if self.soft else {}),
@@ -140,7 +133,16 @@ class Answer:
 
 
 class Oracle(Protocol):
-    """Anything that can be asked for a dense mechanism at η."""
+    """Anything that can be asked for a dense mechanism at η.
+
+    A class that names this one as its base inherits the two flags below; others state them.
+
+    soft : whether it maximises soft density instead of density
+    randomised : whether it draws random numbers; then it is a dataclass with a field ``seed``
+    """
+
+    soft: ClassVar[bool] = False
+    randomised: ClassVar[bool] = False
 
     def __call__(self, geometry: Geometry, eta: float, budget: Budget) -> Answer:
         """The best mechanism found with u·p = η."""
@@ -169,7 +171,7 @@ def grade(
     *,
     stop: Stop,
     timer: Timer,
-    at_most: Fraction | None = None,
+    upper: Fraction | None = None,
     level: Level | None = None,
     soft: bool = False,
     work: Mapping[str, int] | None = None,
@@ -177,14 +179,14 @@ def grade(
     """Recount a proposal and make it an answer; an oracle that broke its promise is told so."""
     record = repr(oracle)
     if mechanism is None:
-        return Answer(eta, None, at_most, level, stop, timer.seconds, record, soft, work or {})
+        return Answer(eta, None, upper, level, stop, timer.seconds, record, soft, work or {})
     found = recount(geometry.instance, mechanism)
     if not found.eta_within(eta, geometry.band * geometry.p_norm):
         raise OracleFault(f"asked for η = {eta!r}, got a mechanism with η = {found.eta!r}")
-    answer = Answer(eta, found, at_most, level, stop, timer.seconds, record, soft, work or {})
-    if at_most is not None and answer.value > at_most:
+    answer = Answer(eta, found, upper, level, stop, timer.seconds, record, soft, work or {})
+    if upper is not None and answer.lower > upper:
         raise OracleFault(
-            f"found {float(answer.value)!r}, which is above its own bound {float(at_most)!r}"
+            f"found {float(answer.lower)!r}, which is above its own bound {float(upper)!r}"
         )
     return replace(answer, stop=Stop.CLOSED) if answer.closed else answer
 
@@ -193,63 +195,3 @@ def answer_infeasible(oracle: Oracle, eta: float, timer: Timer, soft: bool = Fal
     """The answer where no direction has this η."""
     none, record = Fraction(0), repr(oracle)
     return Answer(eta, None, none, "proved", Stop.INFEASIBLE, timer.seconds, record, soft)
-
-
-def oracle(
-    sample: Instance | Geometry,
-    eta: float | None = None,
-    *,
-    eta_fraction: float | None = None,
-    oracle: str | Oracle = "projection",
-    budget: Budget | None = None,
-) -> Answer:
-    """Ask an oracle, by name or itself, once: at η, or at a fraction of ‖P w_f‖."""
-    geometry = sample if isinstance(sample, Geometry) else reduce(sample)
-    asked = oracle_named(oracle) if isinstance(oracle, str) else oracle
-    return asked(geometry, eta_of(geometry, eta, eta_fraction), budget or Budget())
-
-
-def eta_of(geometry: Geometry, eta: float | None, eta_fraction: float | None) -> float:
-    """The η that is meant: given, or as a fraction of ‖P w_f‖."""
-    if (eta is None) == (eta_fraction is None):
-        raise InputError("give either eta or eta_fraction", field="eta")
-    return float(eta_fraction or 0.0) * geometry.p_norm if eta is None else eta
-
-
-# Name -> module and class; imported when first asked for, since some of them are heavy.
-REGISTRY: dict[str, str] = {
-    "projection": "mipmech.oracles.projection:Projection",
-    "cells": "mipmech.oracles.cells.oracle:Cells",
-    "cells-soft": "mipmech.oracles.cells.oracle:CellsSoft",
-    "sweep": "mipmech.oracles.sweep.oracle:Sweep",
-    "milp": "mipmech.oracles.milp.oracle:Milp",
-    "milp-soft": "mipmech.oracles.milp.oracle:MilpSoft",
-    "random": "mipmech.oracles.heuristics.random:Random",
-    "pca": "mipmech.oracles.heuristics.pca:Pca",
-    "ransac": "mipmech.oracles.heuristics.ransac:Ransac",
-    "ascent": "mipmech.oracles.heuristics.ascent:Ascent",
-    "anneal": "mipmech.oracles.heuristics.anneal:Anneal",
-    "rounding": "mipmech.oracles.heuristics.rounding:Rounding",
-}
-
-
-def oracle_class(name: str) -> type[Any]:
-    """The class of the oracle of this name."""
-    if name not in REGISTRY:
-        known = ", ".join(sorted(REGISTRY))
-        raise InputError(f"there is no oracle {name!r}; there are: {known}", field="oracle")
-    module, _, attribute = REGISTRY[name].partition(":")
-    return cast("type[Any]", getattr(importlib.import_module(module), attribute))
-
-
-def oracle_named(name: str, /, **options: Any) -> Oracle:
-    """The oracle of this name.
-
-    >>> oracle_named("projection")
-    Projection()
-    """
-    make = oracle_class(name)
-    try:
-        return cast(Oracle, make(**options))
-    except TypeError as error:
-        raise InputError(f"{name} does not take these options: {error}", field="oracle") from None

@@ -13,12 +13,12 @@ from mipmech.budget import Budget, Stop
 from mipmech.model.geometry import Geometry
 from mipmech.model.mechanism import from_reduced
 from mipmech.model.thresholds import densest_threshold
-from mipmech.oracles.base import Answer, answer_infeasible, grade, infeasible
+from mipmech.oracles.base import Answer, Oracle, answer_infeasible, grade, infeasible
 from mipmech.tolerances import SAFETY
 
 
 @dataclass(frozen=True)
-class Projection:
+class Projection(Oracle):
     """w ∝ P w_f (or its opposite for η < 0), densest threshold."""
 
     def __call__(self, geometry: Geometry, eta: float, budget: Budget) -> Answer:
@@ -37,13 +37,13 @@ class Projection:
         spread = geometry.radius * (angle if geometry.rank > 1 else 0.0)
         direction = from_reduced(geometry, u, 0.0)
         found = densest_threshold(geometry.instance, direction, widen=spread * geometry.unit)
-        timer.tell(found.recount.density, found.at_most, 1)
+        timer.tell(found.recount.density, found.upper, 1)
         return grade(
             self,
             geometry,
             eta,
             found.recount.mechanism,
-            at_most=found.at_most,
+            upper=found.upper,
             level="attested",
             stop=Stop.FINISHED,
             timer=timer,

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mipmech.plots.rule import put_heading, save, styled
-from mipmech.studies.learning.results import LearningCurve, SizeSummary, Spread
+from mipmech.studies.learning.results import LearningCurve, SizeSummary
+from mipmech.studies.spread import Spread
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -69,7 +70,7 @@ def _nothing(curve: LearningCurve) -> str | None:
 def _draw_gains(axes: Axes, curve: LearningCurve, rows: Sequence[SizeSummary]) -> None:
     """The sample's figure, the gain elsewhere, and the bounds on it."""
     sizes = [row.size for row in rows]
-    top = 1.08 * max([row.sample.high for row in rows] + [row.gain.high for row in rows])
+    top = 1.08 * max([row.sample.max for row in rows] + [row.gain.max for row in rows])
     top = top or 1.0
     smoothed = curve.source.kind == "smoothed"
     where = "the population (exact)" if smoothed else "the rows held out"
@@ -86,7 +87,7 @@ def _draw_gains(axes: Axes, curve: LearningCurve, rows: Sequence[SizeSummary]) -
             curve.best.gain, color="black", linewidth=0.9, linestyle=(0, (6, 3)), zorder=1,
             label=f"best rule known on the\npopulation: {curve.best.gain:.4g}",
         )  # fmt: skip
-    low = min(0.0, *(row.gain.low for row in rows), *(row.at_least.low for row in rows))
+    low = min(0.0, *(row.gain.min for row in rows), *(row.at_least.min for row in rows))
     axes.set_ylim(low * 1.05 - 0.02 * top, top)
     axes.set_ylabel("gain")
     axes.set_title(_heading(curve), fontsize=9)
@@ -107,7 +108,7 @@ def _heading(curve: LearningCurve) -> str:
 def _draw_theorem(axes: Axes, rows: Sequence[SizeSummary], top: float, sure: str) -> None:
     """What uniform convergence promises, as far as it fits into the picture."""
     sizes = [row.size for row in rows]
-    empty = [row.size for row in rows if row.promised.high == 0]
+    empty = [row.size for row in rows if row.promised.max == 0]
     if len(empty) == len(rows):
         said = "vacuous at all these sizes"
     elif empty:
@@ -146,11 +147,7 @@ def _draw_errors(axes: Axes, curve: LearningCurve, rows: Sequence[SizeSummary]) 
     missed: dict[int, Spread] = {}
     if curve.best is not None:
         best = curve.best.gain
-        missed = {
-            row.size: Spread(best - row.gain.median, best - row.gain.high, best - row.gain.low)
-            for row in rows
-            if best > row.gain.median
-        }
+        missed = {row.size: _missed(best, row.gain) for row in rows if best > row.gain.median}
         _series(
             axes, list(missed), list(missed.values()), GAIN, "s", "-",
             "missed: best known −\npopulation gain",
@@ -176,7 +173,7 @@ def _series(
     """Medians as a line, with the range of the repeats."""
     if not sizes:
         return
-    low, high = [spread.low for spread in spreads], [spread.high for spread in spreads]
+    low, high = [spread.min for spread in spreads], [spread.max for spread in spreads]
     look: dict[str, Any] = {"color": colour, "marker": marker, "linestyle": dashes}
     axes.plot(
         sizes, [spread.median for spread in spreads], markersize=4.5, linewidth=1.4, label=label,
@@ -197,3 +194,10 @@ def _draw_sizes(axes: Axes, sizes: list[int]) -> None:
     if len(sizes) <= MOST_TICKS and apart:
         axes.set_xticks(sizes, [f"{size:,}" for size in sizes])
         axes.minorticks_off()
+
+
+def _missed(best: float, gain: Spread) -> Spread:
+    """What is missing to the best known gain."""
+    ends = (gain.max, gain.q3, gain.median, gain.q1, gain.min)
+    least, q1, median, q3, most = (best - end for end in ends)
+    return Spread(least, q1, median, q3, most, gain.count)

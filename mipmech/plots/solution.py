@@ -24,7 +24,7 @@ FOUND, BOUND, GAIN, SKIPPED = "#0072B2", "#8a8a8a", "#D55E00", "#CC79A7"
 MOST_MARKS = 60
 
 
-def solution_picture(found: Solution, epsilon: float) -> Figure:
+def solution_picture(found: Solution) -> Figure:
     """A matplotlib figure of a run; the rule found is on the right."""
     from matplotlib.figure import Figure  # noqa: PLC0415  (slow to import)
 
@@ -34,16 +34,16 @@ def solution_picture(found: Solution, epsilon: float) -> Figure:
         density, gain, calls = left.subplots(3, 1, sharex=True, height_ratios=[3, 3, 1.2])
         _draw_density(density, found)
         _draw_gain(gain, found)
-        _draw_calls(calls, found, epsilon)
+        _draw_calls(calls, found)
         if found.recount is not None:
             draw_rule(right, found.recount)
         put_heading(figure, found.instance.name)
     return figure
 
 
-def save_solution(found: Solution, path: str | Path, epsilon: float) -> None:
+def save_solution(found: Solution, path: str | Path) -> None:
     """Draw a run and save the picture (png, pdf, svg, …)."""
-    save(solution_picture(found, epsilon), path)
+    save(solution_picture(found), path)
 
 
 def _look(found: Solution) -> str:
@@ -57,14 +57,12 @@ def _draw_density(axes: Axes, found: Solution) -> None:
     soft = any(step.answer.soft for step in found.steps)
     steps = [step for step in found.steps if step.answer.stop.name != "INFEASIBLE"]
     eta = [step.eta for step in steps]
-    value = [float(step.answer.value) for step in steps]
-    upper = [
-        np.nan if step.answer.at_most is None else float(step.answer.at_most) for step in steps
-    ]
+    value = [float(step.answer.lower) for step in steps]
+    upper = [np.nan if step.answer.upper is None else float(step.answer.upper) for step in steps]
     look: dict[str, Any] = {"markersize": 3.5, "linewidth": 1.0}
-    open_ = sum(step.answer.at_most is not None and not step.answer.closed for step in steps)
+    open_ = sum(step.answer.upper is not None and not step.answer.closed for step in steps)
     state = "all of them exact" if not open_ else f"{open_} of them not exact"
-    if all(step.answer.at_most is None for step in steps):
+    if all(step.answer.upper is None for step in steps):
         state = "without bounds"
     elif open_:
         axes.plot(eta, upper, _look(found), color=BOUND, label="at most", zorder=1, **look)
@@ -106,11 +104,11 @@ def _power(count: float) -> str:
     )
 
 
-def _draw_calls(axes: Axes, found: Solution, epsilon: float) -> None:
+def _draw_calls(axes: Axes, found: Solution) -> None:
     """The values of η that were asked for, against those of the paper's grid."""
     smoothing = found.instance.smoothing
     sigma, radius = (1.0, 1.0) if smoothing is None else (smoothing.sigma, smoothing.radius)
-    count = paper_count(epsilon, sigma, radius)
+    count = paper_count(found.epsilon, sigma, radius)
     least = "" if smoothing is not None else "at least "
     top = float(found.grid.etas.max())
     dense = np.linspace(0, top, int(min(count, 400)))

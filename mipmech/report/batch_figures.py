@@ -23,7 +23,7 @@ from mipmech.report.figures import (
     time_axis,
 )
 from mipmech.report.writing import THIN, count, duration, listed, moment, percent, short
-from mipmech.studies.comparison.results import Spread
+from mipmech.studies.spread import Spread
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -101,7 +101,7 @@ def by_size(batch: Batch) -> list[Picture]:
     for name, found in groups.items():
         took = Spread.of(entry.seconds for entry in found)
         if took is not None:
-            said.append(f"{name} {duration(took.median)} ({duration(took.best)})")
+            said.append(f"{name} {duration(took.median)} ({duration(took.max)})")
     caption = f"Median (most) of each kind: {'; '.join(said)}."
     caption += " Hollow: without a result." if any(not entry.done for entry in entries) else ""
     title = "Time by kind and size"

@@ -10,7 +10,8 @@ from mipmech.report.batch_reading import Batch, Entry
 from mipmech.report.batch_words import ENDS, ceilings, contradictions, share
 from mipmech.report.tables import NOTHING, Cell, Column, Row, Table, number, quality, text
 from mipmech.report.writing import THIN, count, duration, ends, gap, short, size
-from mipmech.studies.comparison.results import Bounds, Spread
+from mipmech.studies.comparison.results import Bounds
+from mipmech.studies.spread import Spread
 
 # Cells of options that are longer are cut.
 LONGEST = 80
@@ -130,7 +131,7 @@ def kinds(batch: Batch) -> Table:
             number(len(entries) - len(done)),
             number(max(0, planned[kind] - len(entries))),
             _time(None if took is None else took.median),
-            _time(None if took is None else took.best),
+            _time(None if took is None else took.max),
             _time(sum(entry.seconds for entry in entries) if entries else None),
             _memory(memory or None),
         )

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from mipmech.report.batch_reading import Batch, Entry
 from mipmech.report.words import MOST_NAMED, Name, Sentence
 from mipmech.report.writing import THIN, above, count, duration, listed, moment, spread
-from mipmech.studies.comparison.results import Spread
+from mipmech.studies.spread import Spread
 
 # What became of a job, in words; in the order in which they are told.
 ENDS = {
@@ -159,7 +159,7 @@ def _closed(entries: list[Entry]) -> str:
     optimal = sum(entry.outcome in ("optimal", "infeasible") for entry in bounded)
     took = Spread.of(entry.seconds for entry in entries)
     assert took is not None
-    time = f"{duration(took.median)} at the median, {duration(took.best)} at most"
+    time = f"{duration(took.median)} at the median, {duration(took.max)} at most"
     if not bounded:
         return f"gave {count(len(entries), 'answer')} without a bound ({time})"
     return f"closed {optimal:,} of {len(entries):,} ({time})"

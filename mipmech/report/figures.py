@@ -27,7 +27,8 @@ from mipmech.report.writing import (
     percent,
     short,
 )
-from mipmech.studies.comparison.results import NEARLY, Call, Comparison, Problem, Run, Spread
+from mipmech.studies.comparison.results import NEARLY, Call, Comparison, Problem, Run
+from mipmech.studies.spread import Spread
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -178,9 +179,9 @@ def _over_time(
         for number, (name, spreads) in enumerate(found.items()):
             look = looks(comparison)[name]
             # Before its first answer an oracle has nothing to show.
-            begin = next((i for i, s in enumerate(spreads) if s.high > 0), 0)
+            begin = next((i for i, s in enumerate(spreads) if s.q3 > 0), 0)
             when, part = moments[max(0, begin - 1) :], spreads[max(0, begin - 1) :]
-            low, high = [s.low for s in part], [s.high for s in part]
+            low, high = [s.q1 for s in part], [s.q3 for s in part]
             axes.fill_between(when, low, high, **look.area)
             every = (1 + number % len(when), max(1, len(when) // 3))
             axes.plot(
@@ -209,8 +210,8 @@ def _when_solved(found: dict[str, list[Spread]], moments: list[float]) -> str:
         if times:
             solved.append(f"{name} within {duration(float(above(times[0], 2)))}")
         else:
-            ends = f"quartiles {percent(last.low)} to {percent(last.high)}"
-            ends = ends if last.low < last.high else "both quartiles too"
+            ends = f"quartiles {percent(last.q1)} to {percent(last.q3)}"
+            ends = ends if last.q1 < last.q3 else "both quartiles too"
             others.append(f"{name} at {percent(last.median)}{THIN}% ({ends})")
     share = f"{100 * NEARLY:g}{THIN}%"
     said = f"The median reaches {share} for {listed(solved)}." if solved else ""
@@ -328,7 +329,7 @@ def by_group(comparison: Comparison, prefix: str = "") -> list[Picture]:
         axes.tick_params(axis="y", length=0)
         axes.set_ylim(len(shown) - 0.5, -0.5)
         # Marks, unlike bars, may begin where there is something to tell apart.
-        least = min(found.worst for group in shown for found in table[group].values())
+        least = min(found.min for group in shown for found in table[group].values())
         begin = max(0.0, math.floor(10 * least - 0.2) / 10)
         share_axis(axes.xaxis, 0.25 if begin < 0.4 else 0.1 if begin < 0.8 else 0.05)
         axes.set_xlim(begin - 0.02 * (1 - begin), 1 + 0.03 * (1 - begin))
@@ -340,12 +341,12 @@ def by_group(comparison: Comparison, prefix: str = "") -> list[Picture]:
         there = {group: found[name] for group, found in table.items() if name in found}
         if not there:
             continue
-        if min(found.worst for found in there.values()) >= 1 - WHOLE:
+        if min(found.min for found in there.values()) >= 1 - WHOLE:
             said.append(f"{name}: 100{THIN}% everywhere")
             continue
         worst = min(there, key=lambda group: there[group].median)
         found = there[worst]
-        ends = f"{percent(found.worst)} to {percent(found.best)}{THIN}%"
+        ends = f"{percent(found.min)} to {percent(found.max)}{THIN}%"
         said.append(f"{name}: {worst} (median {percent(found.median)}, {ends})")
     caption = f"The worst group of each oracle. {'; '.join(said)}."
     caption += f" {count(left_out, 'group')} with less to lose not drawn." if left_out else ""
@@ -358,8 +359,8 @@ def by_group(comparison: Comparison, prefix: str = "") -> list[Picture]:
 def _whiskers(axes: Axes, at: float, found: Spread, look: Look, hollow: bool = False) -> None:
     """A line from worst to best, a thicker one between the quartiles, a mark on the median."""
     colour = look.colour
-    axes.plot([found.worst, found.best], [at, at], color=colour, linewidth=0.9, alpha=0.7)
-    axes.plot([found.low, found.high], [at, at], color=colour, linewidth=2.4, alpha=0.55)
+    axes.plot([found.min, found.max], [at, at], color=colour, linewidth=0.9, alpha=0.7)
+    axes.plot([found.q1, found.q3], [at, at], color=colour, linewidth=2.4, alpha=0.55)
     face = {"markerfacecolor": "none", "markeredgewidth": 1.2} if hollow else {"markeredgewidth": 0}
     axes.plot(
         [found.median], [at], look.mark, color=colour, markersize=look.size + 0.5, zorder=3,
@@ -401,9 +402,9 @@ def gains(comparison: Comparison, prefix: str = "") -> list[Picture]:
     for summary in found:
         gain, two = summary.gain, summary.gain_two
         assert gain is not None
-        text = f"{summary.oracle} {percent(gain.median)}{THIN}% ({percent(gain.worst)})"
+        text = f"{summary.oracle} {percent(gain.median)}{THIN}% ({percent(gain.min)})"
         if two is not None and two != gain:
-            text += f", with two thresholds {percent(two.median)} ({percent(two.worst)})"
+            text += f", with two thresholds {percent(two.median)} ({percent(two.min)})"
         said.append(text)
     caption = (
         f"Medians (worst): {'; '.join(said)}. Full marks: the best threshold for every answer;"
@@ -440,8 +441,8 @@ def _has_bounds(call: Call) -> bool:
 
 def _bounds(comparison: Comparison, problem: Problem, run: Run, call: Call, key: str) -> Picture:
     steps = [(when, value, bound) for when, value, bound in call.trace if bound is not None]
-    if call.at_most is not None:
-        steps.append((call.seconds, call.value, call.at_most))
+    if call.upper is not None:
+        steps.append((call.seconds, call.lower, call.upper))
     who = f"{run.oracle} on {problem.name} at η = {call.eta_fraction:.3g}{THIN}‖P w_f‖"
     what = "soft density" if call.soft else "density"
     look = looks(comparison)[run.oracle]

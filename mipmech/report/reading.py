@@ -113,8 +113,8 @@ def _call(call: Call, fractions: list[float]) -> Call:
         raise InputError(
             f"asks at η = {shorten(call.eta_fraction)}, which is no setting", field="runs"
         )
-    numbers = [call.eta_fraction, call.eta, call.value, call.seconds, call.gain, call.gain_two]
-    numbers += [] if call.at_most is None else [call.at_most]
+    numbers = [call.eta_fraction, call.eta, call.lower, call.seconds, call.gain, call.gain_two]
+    numbers += [] if call.upper is None else [call.upper]
     for seconds, value, bound in call.trace:
         numbers += [seconds, value] if bound is None else [seconds, value, bound]
     for number in numbers:

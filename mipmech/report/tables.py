@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 
 from mipmech.report.words import by_quality, kind, of_group
 from mipmech.report.writing import count, duration, ends, gap, percent, points
-from mipmech.studies.comparison.results import Bounds, Call, Comparison, Problem, Run, Spread
+from mipmech.studies.comparison.results import Bounds, Call, Comparison, Problem, Run
+from mipmech.studies.spread import Spread
 
 NOTHING = "–"
 # More rows than this make a page that no browser likes; the spreadsheet has all.
@@ -111,8 +112,8 @@ def _spread(found: Spread | None) -> Cell:
     """The median of some shares, with least and greatest."""
     if found is None:
         return Cell(NOTHING)
-    reach = f"{percent(found.worst)}–{percent(found.best)}"
-    detail = reach if percent(found.worst) != percent(found.best) else ""
+    reach = f"{percent(found.min)}–{percent(found.max)}"
+    detail = reach if percent(found.min) != percent(found.max) else ""
     return Cell(percent(found.median), found.median, detail, share=found.median)
 
 
@@ -123,7 +124,7 @@ def _over_seeds(shares: list[float] | None) -> Cell:
 def _differ(found: Spread | None) -> Cell:
     if found is None:
         return Cell(NOTHING)
-    return Cell(points(found.median), found.median, f"≤ {points(found.best)}")
+    return Cell(points(found.median), found.median, f"≤ {points(found.max)}")
 
 
 def _time(value: float | None) -> Cell:
@@ -138,7 +139,7 @@ def _qualities(density: Spread | None) -> list[Cell]:
     """Worst, quartiles, median and best, and a box for all five."""
     if density is None:
         return [Cell(NOTHING)] * 6
-    parts = (density.worst, density.low, density.median, density.high, density.best)
+    parts = (density.min, density.q1, density.median, density.q3, density.max)
     boxed = Cell("", density.median, box=density)
     return [boxed, *(quality(part) for part in parts)]
 
@@ -167,7 +168,7 @@ def oracles(comparison: Comparison) -> Table:
             _spread(two),
             _differ(seeds),
             _time(None if took is None else took.median),
-            _time(None if took is None else took.best),
+            _time(None if took is None else took.max),
             number(found.calls),
             number(found.failures),
         ]
@@ -209,7 +210,7 @@ def groups(comparison: Comparison) -> Table:
                 quality(found.reached) if found.density else Cell(NOTHING),
                 _spread(gain),
                 _time(None if took is None else took.median),
-                _time(None if took is None else took.best),
+                _time(None if took is None else took.max),
                 number(found.failures),
             ]
             rows.append(Row(tuple(cells), group, name))
@@ -351,8 +352,8 @@ def _seed(seed: int | None) -> Cell:
 
 CALLS = (
     "instance", "group", "agents", "rank", "oracle", "seed", "eta_fraction", "eta", "soft",
-    "chosen", "value",
-    "reference_lower", "reference_upper", "level", "quality", "at_most", "status", "stop",
+    "chosen", "lower",
+    "reference_lower", "reference_upper", "level", "quality", "upper", "status", "stop",
     "seconds", "gain", "gain_two", "gain_share", "digest",
 )  # fmt: skip
 Entry = str | int | float | None
@@ -384,9 +385,9 @@ def _call(
     reference: tuple[Entry, ...] = (None, None, None, None)
     if not call.soft:
         bounds = problem.densities[place]
-        reference = (bounds.lower, bounds.upper, bounds.level, bounds.share(call.value))
+        reference = (bounds.lower, bounds.upper, bounds.level, bounds.share(call.lower))
     return (
-        *head, call.eta_fraction, call.eta, int(call.soft), int(call.chosen), call.value,
-        *reference, call.at_most, call.status, call.stop,
+        *head, call.eta_fraction, call.eta, int(call.soft), int(call.chosen), call.lower,
+        *reference, call.upper, call.status, call.stop,
         call.seconds, call.gain, call.gain_two, problem.gain.share(call.gain), problem.digest,
     )  # fmt: skip

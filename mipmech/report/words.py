@@ -19,7 +19,8 @@ from mipmech.report.writing import (
     short,
     spread,
 )
-from mipmech.studies.comparison.results import NEARLY, Bounds, Comparison, Problem, Spread, Summary
+from mipmech.studies.comparison.results import NEARLY, Bounds, Comparison, OracleSummary, Problem
+from mipmech.studies.spread import Spread
 
 Tone = Literal["plain", "bad", "note"]
 # A heuristic that stays below this share of the optimum has failed.
@@ -56,7 +57,7 @@ def kind(comparison: Comparison, oracle: str) -> str:
     asked = [call for call in calls if call.chosen] or calls
     if not asked:
         return "no answers"
-    bounded = sum(call.at_most is not None for call in asked)
+    bounded = sum(call.upper is not None for call in asked)
     name = "heuristic" if not bounded else "exact" if bounded == len(asked) else "exact in part"
     return f"{name}, soft" if all(call.soft for call in calls) else name
 
@@ -70,7 +71,7 @@ def heuristics(comparison: Comparison) -> list[str]:
 class Ranked:
     """An oracle among others: what it came to, its marks, and the median time of its calls."""
 
-    summary: Summary
+    summary: OracleSummary
     marks: tuple[int, ...]
     took: float
 
@@ -100,7 +101,7 @@ def _marks(shares: list[float], failures: int) -> tuple[int, ...]:
     found = Spread.of([*shares, *[0.0] * failures])
     assert found is not None
     nearly = sum(share >= NEARLY for share in shares) / (len(shares) + failures)
-    return tuple(round(mark / WHOLE) for mark in (found.median, found.low, nearly, found.worst))
+    return tuple(round(mark / WHOLE) for mark in (found.median, found.q1, nearly, found.min))
 
 
 def title(comparison: Comparison) -> str:
@@ -200,26 +201,26 @@ def _best(comparison: Comparison) -> list[Sentence]:
     return [Sentence(tuple(told))]
 
 
-def _but_failed(comparison: Comparison, summary: Summary) -> str:
+def _but_failed(comparison: Comparison, summary: OracleSummary) -> str:
     if not summary.failures:
         return ""
     runs = count(len(comparison.runs_of(summary.oracle)), "run")
     return f", though {summary.failures} of its {runs} gave no answer"
 
 
-def _nearly_always(summary: Summary) -> str:
+def _nearly_always(summary: OracleSummary) -> str:
     assert summary.density is not None
-    if summary.density.worst >= NEARLY:
+    if summary.density.min >= NEARLY:
         return ""
     share = f"{100 * NEARLY:g}{THIN}%"
     return f", {share} or more in {percent(summary.reached)}{THIN}% of its calls"
 
 
-def _took(summary: Summary, begin: str = ", at") -> str:
+def _took(summary: OracleSummary, begin: str = ", at") -> str:
     seconds = summary.seconds
     if seconds is None:
         return ""
-    text = f"{duration(seconds.median)} a call at the median and {duration(seconds.best)} at most"
+    text = f"{duration(seconds.median)} a call at the median and {duration(seconds.max)} at most"
     return f"{begin} {text}" if begin else f" ({text})"
 
 
@@ -238,7 +239,7 @@ def _best_heuristic(comparison: Comparison) -> list[Sentence]:
     if best.seed_spread is not None:
         told.append(
             f" Its seeds differ by {points(best.seed_spread.median)} percentage points on the same"
-            f" question at the median, by {points(best.seed_spread.best)} at most."
+            f" question at the median, by {points(best.seed_spread.max)} at most."
         )
     return [Sentence(tuple(told)), *_nearly(comparison, best.oracle)]
 
@@ -272,7 +273,7 @@ class HardGroup:
     """A group in which every heuristic failed, and the best of them there."""
 
     group: str
-    best: Summary
+    best: OracleSummary
 
 
 def hard_groups(comparison: Comparison) -> list[HardGroup]:

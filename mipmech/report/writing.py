@@ -6,7 +6,8 @@ import math
 from datetime import datetime
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 
-from mipmech.studies.comparison.results import Bounds, Spread
+from mipmech.studies.comparison.results import Bounds
+from mipmech.studies.spread import Spread
 
 # A share this near to 1 is 1: bounds are rounded outward, so that 1 itself is never reached.
 WHOLE = 1e-9
@@ -127,11 +128,11 @@ def ends(bounds: Bounds) -> tuple[str, str]:
 
 def spread(found: Spread) -> str:
     """Shares in words: the middle with its quartiles and the worst."""
-    if percent(found.worst) == percent(found.best):
+    if percent(found.min) == percent(found.max):
         return f"always {percent(found.median)}{THIN}%"
     return (
-        f"median {percent(found.median)}{THIN}%, quartiles {percent(found.low)} to"
-        f" {percent(found.high)}{THIN}%, worst {percent(found.worst)}{THIN}%"
+        f"median {percent(found.median)}{THIN}%, quartiles {percent(found.q1)} to"
+        f" {percent(found.q3)}{THIN}%, worst {percent(found.min)}{THIN}%"
     )
 
 

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
 from mipmech.budget import Timer
-from mipmech.workers.processes import Processes, Task
+from mipmech.workers.executor import Task
+from mipmech.workers.processes import Processes
 
 Result = TypeVar("Result")
 

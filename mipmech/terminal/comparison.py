@@ -11,7 +11,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from mipmech.studies.comparison.results import Comparison, Spread, Summary
+from mipmech.studies.comparison.results import Comparison, OracleSummary
+from mipmech.studies.spread import Spread
 from mipmech.terminal.design import _in_one_piece, _tell_entries
 
 # A table of more groups, or one that is wider than the terminal, is left to the report.
@@ -108,15 +109,15 @@ def _tell_oracles(console: Console, found: Comparison) -> None:
     console.print(gain)
 
 
-def _density(summary: Summary) -> list[str]:
+def _density(summary: OracleSummary) -> list[str]:
     seconds = summary.seconds
     failed = f" ({summary.failures} failed)" if summary.failures else ""
     return [
         summary.oracle,
         *_three(summary.density),
         "–" if summary.density is None else f"{summary.reached:.0%}",
-        "–" if summary.seed_spread is None else f"{summary.seed_spread.best:.2f}",
-        *(("–", "–") if seconds is None else (f"{seconds.median:.3f} s", f"{seconds.best:.2f} s")),
+        "–" if summary.seed_spread is None else f"{summary.seed_spread.max:.2f}",
+        *(("–", "–") if seconds is None else (f"{seconds.median:.3f} s", f"{seconds.max:.2f} s")),
         f"{summary.calls:,}{failed}",
     ]
 
@@ -129,7 +130,7 @@ def _share(value: float) -> str:
 def _three(spread: Spread | None) -> tuple[str, str, str]:
     if spread is None:
         return "–", "–", "–"
-    return _share(spread.worst), _share(spread.median), _share(spread.best)
+    return _share(spread.min), _share(spread.median), _share(spread.max)
 
 
 def _tell_groups(console: Console, found: Comparison) -> None:

@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from mipmech.checker.check import Verdict
+from mipmech.checker.verdict import Verdict
 from mipmech.design.algorithm1 import Solution
 from mipmech.design.baselines import Rival
 from mipmech.design.certificate import Certificate
@@ -304,18 +304,17 @@ def _digits(value: Fraction | float, digits: int, rounding: str) -> str:
 
 
 def _bounds(answer: Answer, status: str) -> str:
-    lower = _down(answer.value)
-    if answer.at_most is None:
+    lower = _down(answer.lower)
+    if answer.upper is None:
         return f"{status}: {lower}, with no bound promised"
-    upper = _up(answer.at_most)
+    upper = _up(answer.upper)
     if status == "optimal":
-        return f"optimal: {float(answer.value):.6g} ({answer.level})"
+        return f"optimal: {float(answer.lower):.6g} ({answer.level})"
     return f"gap of {answer.gap:.2%}: between {lower} and {upper} ({answer.level})"
 
 
 def tell_solution(
     found: Solution,
-    epsilon: float,
     plot: Path | None = None,
     no_picture: str | None = None,
 ) -> None:
@@ -325,11 +324,11 @@ def tell_solution(
         console.print(Text(instance.name, style="bold"))
         calls = f"{len(found.steps)} oracle calls of {len(found.grid)}"
         calls += f", {found.skipped} skipped by proof" if found.skipped else ""
-        inexact = sum(s.answer.at_most is not None and not s.answer.closed for s in found.steps)
+        inexact = sum(s.answer.upper is not None and not s.answer.closed for s in found.steps)
         calls += f", {inexact} not exact" if inexact else ""
         entries = {
             "algorithm": f"1 with oracle {_name(found.oracle)}, {found.grid_name} grid for"
-            f" ε = {epsilon:.4g}",
+            f" ε = {found.epsilon:.4g}",
             "calls": f"{calls}; {found.seconds:.2f} s; {found.stop.value}",
         }
         if found.recount is None:

@@ -11,7 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from mipmech.model.mechanism import Mechanism
-from mipmech.studies.learning.results import LearningCurve, Spread
+from mipmech.studies.learning.results import LearningCurve
+from mipmech.studies.spread import Spread
 from mipmech.terminal.design import _down, _in_one_piece, _sum, _tell_entries, _tell_picture, _up
 
 
@@ -101,7 +102,7 @@ def _tell_table(console: Console, curve: LearningCurve) -> None:
     for heading in ("share" if smoothed else "rows", "sure", "theorem"):
         table.add_column(heading, justify="right", no_wrap=True)
     rows = curve.summary()
-    places = _places(max(row.sample.high for row in rows))
+    places = _places(max(row.sample.max for row in rows))
     for row in rows:
         held_out = next(p.held_out.size for p in curve.points if p.size == row.size)
         share = row.gain.median / curve.best.gain if curve.best and curve.best.gain > 0 else 0.0
@@ -129,9 +130,9 @@ def _places(largest: float) -> int | None:
 def _range(spread: Spread, places: int | None) -> str:
     low, middle, high = (
         f"{value:.3g}" if places is None else f"{value:.{places}f}"
-        for value in (spread.low, spread.median, spread.high)
+        for value in (spread.min, spread.median, spread.max)
     )
-    return f"{middle} ({low}–{high})" if spread.low < spread.high else middle
+    return f"{middle} ({low}–{high})" if spread.min < spread.max else middle
 
 
 def _at_least(value: float, places: int | None) -> str:

@@ -15,8 +15,6 @@ from mipmech.theory.grids import (
     grid_of,
     paper_etas,
     paper_grid,
-    quarter,
-    quarter_factor,
     rotate,
     soft_density_loss,
 )
@@ -27,6 +25,7 @@ from mipmech.theory.learning import (
     sample_size,
     uniform_deviation,
 )
+from mipmech.theory.lemma4 import quarter, quarter_factor
 from mipmech.theory.linear import LinearRule, linear_rule
 from mipmech.theory.projection import (
     ProjectionRule,

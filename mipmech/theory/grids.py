@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -16,10 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from mipmech.errors import InputError
 from mipmech.model.geometry import Geometry, reduce
-from mipmech.model.grading import Recount, recount
 from mipmech.model.instance import Instance
-from mipmech.model.mechanism import Mechanism
-from mipmech.theory.statement import Statement
+from mipmech.theory.lemma4 import quarter_factor
 from mipmech.tolerances import ANGLE_ROUNDING, PARALLEL, ROUNDING, UNIT
 
 Floats = NDArray[np.float64]
@@ -55,29 +52,6 @@ def rotate(w1: ArrayLike, w2: ArrayLike, epsilon: float) -> Floats:
     target = min(omega + epsilon, 1.0)
     result: Floats = target * b + math.sqrt(max(0.0, 1 - target**2)) * across / length
     return result
-
-
-def quarter(instance: Instance, mechanism: Mechanism) -> tuple[Recount, Statement]:
-    """Lemma 4: the better of b and b + ℓ_min/2 has soft density ≥ (ℓ_min/4) · density at b.
-
-    For equal costs this is the paper's 1/4. For unequal ones ℓ_min is the least reach among the
-    agents that count: of the agents in the margin, half are at distance at least ℓ_min/2, or half
-    are nearer and stay within reach after the shift. Returns the better one's recount.
-    """
-    counts = instance.weights > 0
-    shortest = 1 / float(instance.cost[counts].max())
-    norm = math.hypot(*mechanism.weights)
-    shifted = mechanism.at(mechanism.threshold + shortest / 2 * norm)
-    both = [recount(instance, mechanism), recount(instance, shifted)]
-    better = max(both, key=lambda r: r.moved)
-    promise = shortest / 4 * float(both[0].density)
-    return better, Statement("Lemma 4", better.soft_density, promise)
-
-
-def quarter_factor(instance: Instance) -> Fraction:
-    """ℓ_min/(4 ℓ_max): the factor of Lemma 4 against soft density; 1/4 for equal costs."""
-    cost = instance.cost[instance.weights > 0]
-    return Fraction(float(cost.min())) / Fraction(float(cost.max())) / 4
 
 
 def soft_density_loss(radius: float, angle: float) -> float:

@@ -25,7 +25,8 @@ from typing import Any, Self
 
 from mipmech.errors import InputError, shorten
 from mipmech.version import __version__
-from mipmech.workers.processes import Ended, ExecutorLost, How, Processes, Task
+from mipmech.workers.executor import Ended, ExecutorLost, How, Task
+from mipmech.workers.processes import Processes
 
 # Seconds until a scheduler that does not answer counts as lost.
 PATIENCE = 10.0

@@ -15,7 +15,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, Protocol
 
-from mipmech.workers.processes import HEARTBEAT, Executor, ExecutorLost, Task
+from mipmech.workers.executor import HEARTBEAT, Executor, ExecutorLost, Task
 
 # How often a call is made whose workers die or fail.
 TRIES = 3

@@ -1,8 +1,6 @@
-"""Workers that can be relied on: tasks on processes, with limits that hold.
+"""Tasks on processes of this machine, with limits that hold.
 
-An `Executor` takes tasks and hands back how each of them ended: with a result, with an error, out
-of time, out of memory, or with the death of its worker. `Processes` is the one for this machine;
-`cluster.Cluster` is the one for many. Whoever uses one asks `free`, gives tasks, and waits:
+Whoever uses an executor asks `free`, gives tasks, and waits:
 
 >>> with Processes(2) as executor:
 ...     for number in (9, 16):
@@ -34,12 +32,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, Pipe, wait
 from pathlib import Path
-from typing import IO, Any, Literal, Protocol, Self
+from typing import IO, Any, Self
+
+from mipmech.workers.executor import HEARTBEAT, Ended, ExecutorLost, How, Task
 
 # Thread pools of numerical libraries, as their documentation names them.
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
-# How often memory and clocks are looked at while workers work.
-HEARTBEAT = 0.05
 # Loading programs and compiling loops may take this long before a task's own clock starts.
 PREPARING = 600.0
 # If the program itself stood still for longer (a paused machine), its tasks did too.
@@ -52,77 +50,6 @@ STARTS = 3
 FAREWELL = 2.0
 # Of what a worker said while it did a task that it died of, this much goes into the reason.
 LAST_WORDS = 400
-
-How = Literal["done", "error", "time", "memory", "died"]
-
-
-@dataclass(frozen=True)
-class Task:
-    """Something to do elsewhere: a function that can be imported there, and its arguments.
-
-    key : names it to whoever gave it
-    prepare : called first, before its clock starts
-    seconds : after so long the worker is killed, and with it whatever it has started
-    memory : bytes that the worker may use in all
-    """
-
-    key: str
-    work: Callable[..., Any]
-    arguments: tuple[Any, ...] = ()
-    prepare: Callable[[], Any] | None = None
-    seconds: float = math.inf
-    memory: int | None = None
-
-
-@dataclass(frozen=True)
-class Ended:
-    """How a task ended.
-
-    reason : why there is no result, in words; None if there is one
-    seconds : that it took, without what came before its clock started
-    memory : the most bytes that its worker used, if known
-    worker : where it ran
-    """
-
-    key: str
-    how: How
-    result: Any = None
-    reason: str | None = None
-    seconds: float = 0.0
-    memory: int | None = None
-    worker: str = ""
-
-
-class ExecutorLost(RuntimeError):
-    """The executor can take no more tasks and will hand back no more results."""
-
-
-class Executor(Protocol):
-    """Anything that tasks can be given to."""
-
-    @property
-    def slots(self) -> int:
-        """How many tasks run at once."""
-
-    @property
-    def free(self) -> int:
-        """How many more tasks may be given now."""
-
-    @property
-    def running(self) -> int:
-        """Tasks that were given and have not ended."""
-
-    def give(self, task: Task) -> None:
-        """Start a task; only if `free`."""
-
-    def wait(self, seconds: float) -> list[Ended]:
-        """The tasks that ended, as soon as there are any; empty after so many seconds.
-
-        Raises `ExecutorLost` when nothing can be expected any more.
-        """
-
-    def close(self) -> None:
-        """End all workers at once; what still runs is dropped."""
 
 
 @dataclass(eq=False)

@@ -24,10 +24,10 @@ import pytest
 import mipmech
 from mipmech import Budget, InputError, Instance, Mechanism, certify, certify_density, check
 from mipmech.checker.agents import Agents
-from mipmech.checker.check import Verdict, seal
 from mipmech.checker.leaves import highest_bound
 from mipmech.checker.tree import Node
-from mipmech.checker.witness import Exact
+from mipmech.checker.verdict import Verdict, seal
+from mipmech.checker.witness import ExactInstance
 from tests import referee
 from tests.conftest import ROOT
 from tests.sweep_gain import sweep_gain
@@ -56,7 +56,9 @@ def made(name):
         instance = Instance.from_arrays(agents, [1.0, 0.5, -0.5], view=rows, cost=2.0)
     elif name == "density":
         instance = mipmech.make_instance("gaussian-mixture", 20, 3, seed=4)
-        return instance, certify_density(instance, 0.5 * mipmech.reduce(instance).p_norm).content()
+        return instance, certify_density(
+            instance, 0.5 * mipmech.model.reduce(instance).p_norm
+        ).content()
     else:
         instance = Instance.load(TINY / f"{name}.json")
     return instance, certify(instance).content()
@@ -65,7 +67,7 @@ def made(name):
 def attained(instance, claim):
     """A gain (density) that some rule has; the greatest, but for rounding."""
     if claim["kind"] == "density":
-        return float(mipmech.oracle(instance, claim["eta"], oracle="sweep").density)
+        return float(mipmech.ask(instance, claim["eta"], oracle="sweep").density)
     known = float(sweep_gain(instance).gain)
     if instance.view.columns is None:
         return known
@@ -168,7 +170,7 @@ def assert_sound(content, instance, known, share=0.5):
     """The proof carries nothing below what some rule attains, however hard it is looked at."""
     verdict = examined(changed(content, claim_nothing(known * share)), instance)
     assert not verdict
-    assert verdict.established is None or verdict.established >= known
+    assert verdict.leaf_bound is None or verdict.leaf_bound >= known
     return verdict
 
 
@@ -185,11 +187,11 @@ def test_certificates_of_the_tiny_instances_pass(path, tmp_path):
     for verdict in (check(tmp_path / "gain.json"), check(tmp_path / "gain.json", path)):
         assert verdict, verdict
         assert (verdict.level, verdict.lower, verdict.upper) == ("proved", found.lower, found.upper)
-        assert verdict.established <= found.upper
+        assert verdict.leaf_bound <= found.upper
     if instance.known is not None:
         assert float(found.lower) <= instance.known.upper
         assert found.upper >= instance.known.lower
-    p_norm = mipmech.reduce(instance).p_norm
+    p_norm = mipmech.model.reduce(instance).p_norm
     for eta in {0.0, p_norm} if instance.view.rank > 1 else {p_norm}:
         assert certify_density(instance, eta).check(), eta
 
@@ -205,10 +207,10 @@ def test_certificates_of_families_pass(family, rank):
         assert found.check(), found
         if rank <= 2:
             known = sweep_gain(instance)
-            assert found.lower <= Fraction(known.at_most)
+            assert found.lower <= Fraction(known.upper)
             assert Fraction(found.upper) >= known.gain
         share = 0.6 if rank > 1 else 1.0
-        dense = certify_density(instance, share * mipmech.reduce(instance).p_norm)
+        dense = certify_density(instance, share * mipmech.model.reduce(instance).p_norm)
         assert dense.check(), dense
 
 
@@ -401,7 +403,7 @@ def test_tampering(what):
 
 def forged(instance, **proof):
     """A certificate made by hand."""
-    geometry = mipmech.reduce(instance)
+    geometry = mipmech.model.reduce(instance)
     frame, centre, unit = geometry.basis.tolist(), geometry.centre.tolist(), geometry.unit
     roots = packed(bytes(2 * geometry.rank))
     return {
@@ -417,7 +419,7 @@ def forged(instance, **proof):
 def test_lengths_that_vanish_do_not_hide_thresholds():
     """In a huge unit, squares of distances are 0 in floats; the centre is far from everybody."""
     instance = made("cloud")[0]
-    geometry = mipmech.reduce(instance)
+    geometry = mipmech.model.reduce(instance)
     unit, reach = 2.0**820, 1 / instance.cost.min()
     centre = geometry.centre - 1e4 * geometry.basis.T @ geometry.p / geometry.p_norm
     thresholds = [-1e-3 * reach / unit, 1.01 * reach / unit]
@@ -517,7 +519,7 @@ def test_bounds_of_single_leaves(rank, kind):
             agents, rng.standard_normal(rank + 1), visible=list(range(rank)),
             cost=rng.uniform(0.3, 5, m), weights=rng.uniform(0.1, 1, m),
         )  # fmt: skip
-        p, p_norm = instance.quality[:rank], mipmech.reduce(instance).p_norm
+        p, p_norm = instance.quality[:rank], mipmech.model.reduce(instance).p_norm
         axes = np.linalg.qr(np.column_stack([p, rng.standard_normal((rank, rank - 1))]))[0].T
         axes[0] = p / p_norm
         seen = axes * (1 + rng.choice([0, 1e-4]) * rng.uniform(-1, 1, (rank, rank)))
@@ -545,7 +547,7 @@ def test_bounds_of_single_leaves(rank, kind):
         leaf.low = rng.choice(ends.ravel(), 1) - width * rng.choice([0, 0.5, 1]) if len(w) else 0
         leaf.high = leaf.low + width
         bound = highest_bound(
-            Agents(Exact(instance), proof, eta, Fraction(band)), leaf, 0.0, lambda _: None
+            Agents(ExactInstance(instance), proof, eta, Fraction(band)), leaf, 0.0, lambda _: None
         )
         share_of = instance.weights / instance.weights.sum()
         for direction, score, end in zip(w, scores, ends, strict=True):
@@ -817,7 +819,7 @@ def test_interrupted_runs_leave_true_certificates(seconds):
 
 def test_threads_do_not_change_the_certificate():
     for sample in (mipmech.make_instance("gaussian-mixture", 40, 3, seed=1), made("costs")[0]):
-        eta = 0.5 * mipmech.reduce(sample).p_norm
+        eta = 0.5 * mipmech.model.reduce(sample).p_norm
         gains, densities = [], []
         for budget in (Budget(threads=1), Budget(threads=2)):
             gains.append(certify(sample, budget=budget).content())

@@ -201,7 +201,7 @@ def test_interrupting_keeps_the_result(tmp_path):
     make_instance("uniform-ball", 60, 7, seed=1).save(sample)
     leader, follower = pty.openpty()
     program = subprocess.Popen(
-        [sys.executable, "-m", "mipmech.cli", "certify", sample, "--gap", "1e-9", "--out", proof],
+        [sys.executable, "-m", "mipmech", "certify", sample, "--gap", "1e-9", "--out", proof],
         stdout=subprocess.PIPE, stderr=follower,
     )  # fmt: skip
     os.close(follower)

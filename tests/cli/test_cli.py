@@ -178,7 +178,7 @@ def test_help_and_version(capsys):
 
 def test_a_reader_that_leaves(sample):
     """`mipmech show … | head -1`: no traceback, no complaint."""
-    program = [sys.executable, "-m", "mipmech.cli", "show", str(sample)]
+    program = [sys.executable, "-m", "mipmech", "show", str(sample)]
     with subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         process.stdout.close()
         assert process.stderr.read() == b""
@@ -200,7 +200,7 @@ def test_an_interrupt_is_quiet(capsys, sample, monkeypatch):
 
 def test_a_full_disk_is_one_line(sample):
     with open("/dev/full", "w") as full:
-        program = [sys.executable, "-m", "mipmech.cli", "show", str(sample)]
+        program = [sys.executable, "-m", "mipmech", "show", str(sample)]
         done = subprocess.run(program, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert done.returncode == 2
     assert done.stderr == "error: the output cannot be written: no space left on device\n"

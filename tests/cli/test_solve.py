@@ -223,7 +223,7 @@ def test_ctrl_c_keeps_what_was_found(hard, command):
         make_instance("uniform-ball", 40, 6, seed=1).save(hard)
     terminal, end = pty.openpty()
     process = subprocess.Popen(
-        [sys.executable, "-m", "mipmech.cli", command[0], str(hard), *command[1:]],
+        [sys.executable, "-m", "mipmech", command[0], str(hard), *command[1:]],
         stdout=subprocess.PIPE, stderr=end, cwd=ROOT, env={**os.environ, "TERM": "xterm"},
     )  # fmt: skip
     os.close(end)

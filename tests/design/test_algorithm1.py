@@ -7,23 +7,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from mipmech import (
-    Budget,
-    Event,
-    InputError,
-    Instance,
-    Stop,
-    certify,
-    example1,
-    make_instance,
-    oracle_named,
-    recount,
-    reduce,
-    solve,
-    theory,
-)
+from mipmech import Budget, InputError, Instance, certify, make_instance, recount, solve, theory
+from mipmech.budget import Event, Stop
 from mipmech.design.algorithm1 import _most_moved
+from mipmech.model import example1, reduce
 from mipmech.oracles.milp.oracle import Milp
+from mipmech.oracles.registry import oracle_named
 from tests import brute_force, referee
 from tests.conftest import ROOT
 
@@ -134,12 +123,12 @@ def test_skipping_changes_no_gain(family, rank, thresholds, skip):
     assert some.gain == every.gain
     assert some.eta == every.eta
     assert len(some.steps) + some.skipped == len(some.grid)
-    assert all(Fraction(s.at_most) <= some.gain for s in some.skips)
+    assert all(Fraction(s.upper) <= some.gain for s in some.skips)
     answered = {step.eta: step for step in every.steps}
     for block in some.skips:  # what was skipped could not have won
         inside = [s for e, s in answered.items() if block.low <= e <= block.high]
         assert len(inside) == block.count
-        assert all(s.gain <= Fraction(block.at_most) for s in inside)
+        assert all(s.gain <= Fraction(block.upper) for s in inside)
     if thresholds == "best":
         assert some.skipped > 0
 
@@ -174,7 +163,7 @@ def test_ten_thousand_values_of_eta(oracle):
     for eta in found.grid.etas[::2000]:
         answer = asked(reduce(instance), float(eta), Budget())
         if oracle == "cells-soft":
-            assert Fraction(float(eta)) * answer.value <= found.gain * (1 + Fraction(1, 10**9))
+            assert Fraction(float(eta)) * answer.lower <= found.gain * (1 + Fraction(1, 10**9))
 
 
 def test_the_paper_s_grid():

@@ -19,15 +19,16 @@ import numpy as np
 import pytest
 
 import mipmech
-from mipmech import Budget, Event, Instance, certify, make_instance
-from mipmech.budget import Stop
-from mipmech.checker.check import check, seal
+from mipmech import Budget, Instance, certify, make_instance
+from mipmech.budget import Event, Stop
 from mipmech.checker.leaves import Checked
+from mipmech.checker.verdict import check, seal
 from mipmech.cli import main
 from mipmech.design.certificate import check_on
 from mipmech.oracles.cells import search as cell_search
+from mipmech.workers.executor import Ended, ExecutorLost
 from mipmech.workers.ordered import STOPPED, Here, Threads, Workers, crew, each
-from mipmech.workers.processes import Ended, ExecutorLost, Processes
+from mipmech.workers.processes import Processes
 from tests.conftest import ROOT
 
 EXAMPLE = str(ROOT / "instances" / "paper" / "example1.json")
@@ -152,7 +153,7 @@ def test_budgets_and_lots_grow_with_the_search():
             given.append((self._under_way[-1].orders.budget, len(self._under_way)))
 
     timer = Budget().start()
-    problem = mipmech.oracles.cells.gain_problem(mipmech.reduce(sample))
+    problem = mipmech.oracles.cells.oracle.gain_problem(mipmech.model.reduce(sample))
     search = Search(problem, lambda _v, _value: 0.0, timer, factor=1.0)
     search.best = 0.9 * float(problem.values(np.eye(4)).max())
     assert search.run(most=200_000) in (Stop.NODES, Stop.FINISHED)

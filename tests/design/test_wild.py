@@ -10,21 +10,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from mipmech import (
-    Budget,
-    InputError,
-    Instance,
-    Mechanism,
-    Side,
-    best_threshold,
-    densest_threshold,
-    from_reduced,
-    oracle_named,
-    recount,
-    reduce,
-    theory,
-)
+from mipmech import Budget, InputError, Instance, Mechanism, best_threshold, recount, theory
+from mipmech.model import Side, densest_threshold, from_reduced, reduce
 from mipmech.model.grading import ExactDirection
+from mipmech.oracles.registry import oracle_named
 from tests import referee
 
 
@@ -111,7 +100,7 @@ def check_seed(seed: int) -> None:
     assert (found.density, found.gain, found.value) == (truth.density, truth.gain, truth.value)
 
     dense = densest_threshold(instance, rule)
-    assert dense.recount.density <= referee.best_density(instance, exact) <= dense.at_most
+    assert dense.recount.density <= referee.best_density(instance, exact) <= dense.upper
 
     best = best_threshold(instance, rule)
     ends = ExactDirection(instance, best.mechanism)
@@ -131,7 +120,7 @@ def check_seed(seed: int) -> None:
 
     geometry = reduce(instance)
     answer = oracle_named("projection")(geometry, geometry.p_norm, Budget())
-    assert answer.at_most is None or answer.density <= answer.at_most
+    assert answer.upper is None or answer.density <= answer.upper
 
 
 @pytest.mark.parametrize("block", range(10))

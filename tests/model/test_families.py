@@ -7,16 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from mipmech import (
-    FAMILIES,
-    InputError,
-    Instance,
-    Mechanism,
-    best_threshold,
-    example1,
-    make_instance,
-    theory,
-)
+from mipmech import InputError, Instance, Mechanism, best_threshold, make_instance, theory
+from mipmech.model import FAMILIES, example1
 from mipmech.model.families import gaussian_mixture
 from tests import referee
 

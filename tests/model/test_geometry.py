@@ -10,10 +10,11 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from mipmech import Instance, from_reduced, recount, reduce, to_reduced
-from mipmech import density as reduced_density
-from mipmech import gain as reduced_gain
-from mipmech import soft_density as reduced_soft_density
+from mipmech import Instance, recount
+from mipmech.model import density as reduced_density
+from mipmech.model import from_reduced, reduce, to_reduced
+from mipmech.model import gain as reduced_gain
+from mipmech.model import soft_density as reduced_soft_density
 from mipmech.model.geometry import seen_square
 from mipmech.model.grading import ExactDirection
 from tests import referee

@@ -10,18 +10,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from mipmech import (
-    Instance,
-    Mechanism,
-    Side,
-    best_response,
-    evaluate,
-    from_reduced,
-    linear_response,
-    recount,
-    reduce,
-)
+from mipmech import Instance, Mechanism, recount
 from mipmech.errors import InputError
+from mipmech.model import Side, best_response, evaluate, from_reduced, linear_response, reduce
 from tests import referee
 from tests.samples import AT_ENDS, BETWEEN, instances, mechanisms
 

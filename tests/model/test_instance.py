@@ -11,7 +11,8 @@ import polars
 import pytest
 from hypothesis import given, settings
 
-from mipmech import InputError, Instance, Known, Smoothing
+from mipmech import InputError, Instance
+from mipmech.model import Known, Smoothing
 from tests.samples import instances
 
 

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
-from mipmech import InputError, Instance, Mechanism, Smoothed, evaluate
+from mipmech import InputError, Instance, Mechanism
+from mipmech.model import Smoothed, evaluate
 from tests.samples import instances, mechanisms
 
 

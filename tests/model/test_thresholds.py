@@ -10,15 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mipmech import (
-    Instance,
-    Mechanism,
-    best_threshold,
-    densest_threshold,
-    example1,
-    make_instance,
-    recount,
-)
+from mipmech import Instance, Mechanism, best_threshold, make_instance, recount
+from mipmech.model import densest_threshold, example1
 from mipmech.model.grading import ExactDirection
 from tests import referee
 from tests.samples import instances, mechanisms
@@ -61,7 +54,7 @@ def test_densest_threshold_equals_brute_force(case):
     found = densest_threshold(instance, mechanism)
     exact = referee.exact_weights(instance, mechanism)
     best = referee.best_density(instance, exact)
-    assert found.recount.density <= best <= found.at_most
+    assert found.recount.density <= best <= found.upper
     assert recount(instance, found.recount.mechanism).density == found.recount.density
     if referee.best_density(instance, exact, room=Fraction(1, 10**6)) == best:
         assert found.recount.density == best
@@ -75,7 +68,7 @@ def test_no_float_threshold_is_denser_than_the_bound(case, seed):
     scores = instance.agents @ np.array(mechanism.weights)
     reach = np.linalg.norm(mechanism.weights) / instance.cost
     for b in rng.uniform(scores.min() - 0.1, (scores + reach).max() + 0.1, 20):
-        assert recount(instance, mechanism.at(float(b))).density <= found.at_most
+        assert recount(instance, mechanism.at(float(b))).density <= found.upper
 
 
 def test_an_agent_at_the_end_of_its_reach_is_kept():
@@ -90,7 +83,7 @@ def test_ties_that_are_representable_are_met_exactly():
     """Closed intervals [0, 1] and [1, 2] share only the point 1."""
     instance = Instance.from_arrays([[0.0], [1.0]], [1.0], visible=[0], cost=1.0)
     found = densest_threshold(instance, Mechanism((1.0,), 0.0))
-    assert found.recount.density == found.at_most == 1
+    assert found.recount.density == found.upper == 1
     assert found.recount.mechanism.threshold == 1.0
 
 
@@ -100,7 +93,7 @@ def test_stabbing_points_that_cannot_be_met_are_passed_over():
     instance = Instance.from_arrays(tenths, [1.0], visible=[0], cost=[10.0, 10.0, 10.0, 1.0, 1.0])
     found = densest_threshold(instance, Mechanism((1.0,), 0.0))
     assert found.recount.density == Fraction(2, 5)
-    assert found.at_most == Fraction(3, 5)
+    assert found.upper == Fraction(3, 5)
 
 
 def test_a_tie_on_no_float_leaves_an_honest_gap():
@@ -109,7 +102,7 @@ def test_a_tie_on_no_float_leaves_an_honest_gap():
     # 0.1 as a float is above 1/10: the two closed intervals are disjoint by 5.6e-18.
     found = densest_threshold(instance, Mechanism((1.0,), 0.0))
     assert found.recount.density == Fraction(1, 2)
-    assert found.at_most == 1  # floats cannot rule it out, so the bound does not claim to
+    assert found.upper == 1  # floats cannot rule it out, so the bound does not claim to
 
 
 def test_a_thin_margin_in_a_large_sample_is_not_drowned():
@@ -198,7 +191,7 @@ def test_rules_in_any_scale(size):
     instance = Instance.from_arrays([[1e90], [2e90]], [1.0], visible=[0], cost=1e-90)
     found = best_threshold(instance, Mechanism((size,), 0.0))
     assert float(found.gain) == pytest.approx(0.5e90)
-    assert densest_threshold(instance, Mechanism((size,), 0.0)).at_most == 1
+    assert densest_threshold(instance, Mechanism((size,), 0.0)).upper == 1
 
 
 @pytest.mark.parametrize("offset", [0.0, 3e7, -1e8])

@@ -1,6 +1,6 @@
 """The cells engine against the sweep, the MILP and the brute force: no interval may be false.
 
-A certificate claims [lower, upper] for the greatest gain, an answer [density, at_most] at η. Here
+A certificate claims [lower, upper] for the greatest gain, an answer [density, upper] at η. Here
 are random instances with every kind of trouble, odd cases on purpose, and what must not depend on
 coordinates, threads or time.
 """
@@ -18,21 +18,19 @@ import pytest
 
 from mipmech import (
     Budget,
-    Event,
     InputError,
     Instance,
-    Stop,
     best_threshold,
     certify,
     certify_density,
-    from_reduced,
     make_instance,
-    oracle_named,
-    reduce,
 )
+from mipmech.budget import Event, Stop
+from mipmech.model import from_reduced, reduce
 from mipmech.oracles.cells.oracle import density_search
 from mipmech.oracles.cells.search import FIRST_BUDGET
 from mipmech.oracles.milp.oracle import soft_bound
+from mipmech.oracles.registry import oracle_named
 from tests import brute_force
 from tests.conftest import ROOT
 from tests.sweep_gain import sweep_gain
@@ -223,7 +221,7 @@ def compare_with_the_sweep(seed, count, wild):
         found = certified(instance)
         best = sweep_gain(instance)
         assert best.gain <= Fraction(found.upper), described(seed, number, found)
-        assert found.lower <= Fraction(best.at_most), described(seed, number, found)
+        assert found.lower <= Fraction(best.upper), described(seed, number, found)
         if found.status != "optimal":
             open_.append(described(seed, number, found))
         else:
@@ -322,7 +320,7 @@ def test_the_milp_agrees(seed):
         found = certified(instance, GAP if rank < 4 else 1e-3)
         for share in (0.5, 0.8, 0.95):
             answer = asked(geometry, share * size, Budget(seconds=2.0))
-            gain = answer.value * Fraction(share * size) * (1 - Fraction(1, 10**9))
+            gain = answer.lower * Fraction(share * size) * (1 - Fraction(1, 10**9))
             assert gain <= Fraction(found.upper), described(seed, number, found)
         etas = size * np.linspace(0, 1, 11)
         bounds = [
@@ -353,7 +351,7 @@ class Interval:
 
 
 def interval(answer):
-    return Interval(answer.density, answer.at_most, answer.status == "optimal")
+    return Interval(answer.density, answer.upper, answer.status == "optimal")
 
 
 def eta_share(random, geometry):
@@ -446,13 +444,13 @@ def test_soft_densities_agree(seed):
         assert answer.status == "optimal", where
         best = brute_force.best_soft_density(instance, eta)
         assert best is not None
-        assert float(answer.at_most) >= best * (1 - 1e-9), where
+        assert float(answer.upper) >= best * (1 - 1e-9), where
         if abs(share) < 1:  # at the pole, the band reaches a little beyond η
-            assert float(answer.value) <= best * (1 + 1e-8), where
+            assert float(answer.lower) <= best * (1 + 1e-8), where
         if number % 4 == 0:
             other = milp(geometry, eta, Budget(seconds=3.0))
-            assert answer.value <= other.at_most * room, (where, other)
-            assert other.value <= answer.at_most * room, (where, other)
+            assert answer.lower <= other.upper * room, (where, other)
+            assert other.value <= answer.upper * room, (where, other)
 
 
 @pytest.mark.long
@@ -529,7 +527,7 @@ class TestOddCases:
         instance = sample(np.hstack([seen, spread * hidden]), [1.0, 1.0, 1.0], seen=[0, 1])
         found = certified(instance)
         assert found.status == "optimal"
-        assert found.lower <= Fraction(sweep_gain(instance).at_most)
+        assert found.lower <= Fraction(sweep_gain(instance).upper)
         assert sweep_gain(instance).gain <= Fraction(found.upper)
 
     def test_reach_beyond_everything(self):
@@ -556,10 +554,10 @@ class TestOddCases:
         found = certified(instance)
         best = sweep_gain(instance)
         assert best.gain <= Fraction(found.upper)
-        assert found.lower <= Fraction(best.at_most)
+        assert found.lower <= Fraction(best.upper)
         assert certify_density(instance, 1.0, PATIENCE).lower == 1
         answer = oracle_named("cells")(reduce(instance), 1.0, PATIENCE)
-        assert answer.density == answer.at_most == 1
+        assert answer.density == answer.upper == 1
 
     def test_a_place_opposite_to_p_with_many_reaches(self):
         """Agents on the axis of p: in a cell around it their scores change to second order only."""
@@ -645,7 +643,7 @@ class TestOddCases:
         assert found.status == "optimal"
         answer = oracle_named("cells")(reduce(instance), share, PATIENCE)
         assert answer.density <= Fraction(found.upper)
-        assert found.lower <= answer.at_most
+        assert found.lower <= answer.upper
         truth = brute_force.best_density(instance, share, 4e-6)
         assert truth.surely <= found.upper
         assert found.lower <= mass(instance, truth.most_set)
@@ -707,7 +705,7 @@ def test_coordinates_do_not_matter(rank, seed):
     assert len({answer.density for answer in dense}) == 1
     assert all(answer.status == "optimal" for answer in dense)
     soft = [oracle_named("cells-soft")(reduce(i), eta, PATIENCE) for i in instances]
-    most, least = max(float(a.value) for a in soft), min(float(a.at_most) for a in soft)
+    most, least = max(float(a.value) for a in soft), min(float(a.upper) for a in soft)
     assert most <= least * (1 + 1e-10)
 
 
@@ -727,7 +725,7 @@ def test_threads_do_not_matter(rank, size, gap):
     assert all(without_seconds(run) == without_seconds(dense[0]) for run in dense[1:])
     asked = oracle_named("cells-soft")
     soft = [asked(reduce(instance), eta, Budget(threads=threads)) for threads in (1, 2)]
-    assert soft[0].at_most == soft[1].at_most
+    assert soft[0].upper == soft[1].upper
     assert soft[0].mechanism == soft[1].mechanism
     assert soft[0].work == soft[1].work
 
@@ -745,7 +743,7 @@ def test_bounds_close_in(rank, size):
         events.clear()
         answer = ask(reduce(instance), eta, Budget(watch=events.append))
         assert events
-        close_in(events, float(answer.value), float(answer.at_most))
+        close_in(events, float(answer.lower), float(answer.upper))
 
 
 def close_in(events, low, high):

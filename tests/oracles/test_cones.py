@@ -1,4 +1,4 @@
-"""Cones of directions: they cover the sphere, and what they promise holds for every direction."""
+"""ConeSet of directions: they cover the sphere, and what they promise holds for every direction."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mipmech import Instance, make_instance, reduce
-from mipmech.oracles.shared.cones import Cones, Frontier, halves, ranges, soft_stab, sphere, stab
+from mipmech import Instance, make_instance
+from mipmech.model import reduce
+from mipmech.oracles.shared.cones import ConeSet, Frontier, halves, ranges, soft_stab, sphere, stab
 from mipmech.oracles.shared.slices import masses, slice_at
 from tests.samples import instances
 
@@ -101,7 +102,7 @@ def test_a_box_wider_than_a_right_angle():
     agents = random.standard_normal((6, 11))
     geometry = reduce(Instance.from_arrays(agents, quality, visible=list(range(11)), cost=1.0))
     part = slice_at(geometry, 0.3)
-    where = ranges(part, Cones(lower, upper, np.zeros(1)))
+    where = ranges(part, ConeSet(lower, upper, np.zeros(1)))
     corner = np.where(random.random((500, 10)) < 0.5, lower, upper)
     scores = part.scores(corner / np.linalg.norm(corner, axis=1)[:, None])
     assert (scores >= where.low).all()
@@ -128,7 +129,7 @@ def test_a_slice_has_the_eta_it_says(instance, share, seed):
 def test_the_frontier_gives_the_highest_bound_first_and_forgets_nothing():
     random = np.random.default_rng(3)
     cones = some_cones(random, 4, 6)
-    cones = Cones(cones.lower, cones.upper, random.integers(0, 9, len(cones)).astype(float))
+    cones = ConeSet(cones.lower, cones.upper, random.integers(0, 9, len(cones)).astype(float))
     frontier = Frontier(cones, 1.0)
     assert len(frontier) == len(cones)
     assert frontier.bound == cones.bound.max()

@@ -11,22 +11,11 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from mipmech import (
-    Answer,
-    Budget,
-    Event,
-    InputError,
-    Instance,
-    Stop,
-    densest_threshold,
-    from_reduced,
-    make_instance,
-    oracle,
-    oracle_named,
-    recount,
-    reduce,
-)
-from mipmech.oracles.base import REGISTRY, OracleFault, grade, infeasible
+from mipmech import Answer, Budget, InputError, Instance, ask, make_instance, recount
+from mipmech.budget import Event, Stop
+from mipmech.model import densest_threshold, from_reduced, reduce
+from mipmech.oracles.base import OracleFault, grade, infeasible
+from mipmech.oracles.registry import REGISTRY, oracle_named
 from mipmech.tolerances import BAND, SOFT_CLOSED
 from tests import referee
 from tests.samples import instances
@@ -34,7 +23,7 @@ from tests.samples import instances
 FAST = settings(max_examples=60)
 
 
-def ask(name, geometry, eta, **budget) -> Answer:
+def asked(name, geometry, eta, **budget) -> Answer:
     try:
         return oracle_named(name)(geometry, eta, Budget(**{"seconds": 10.0, **budget}))
     except InputError as error:
@@ -54,9 +43,9 @@ def check(geometry, eta, answer):
         again = recount(geometry.instance, answer.mechanism)
         assert again.density == answer.density
         assert again.eta_within(eta, geometry.band * geometry.p_norm)
-    if answer.at_most is not None:
-        assert answer.value <= answer.at_most
-        assert answer.soft or answer.at_most <= 1
+    if answer.upper is not None:
+        assert answer.lower <= answer.upper
+        assert answer.soft or answer.upper <= 1
         assert answer.level in ("proved", "attested")
         assert (answer.status == "optimal") == answer.closed
         assert not answer.closed or answer.gap <= SOFT_CLOSED
@@ -67,9 +56,9 @@ def check(geometry, eta, answer):
     shown = answer.to_dict()
     assert Fraction(shown["density"]["lower"]) <= answer.density
     wanted = shown["soft_density" if answer.soft else "density"]
-    assert Fraction(wanted["lower"]) <= answer.value
-    if answer.at_most is not None:
-        assert Fraction(wanted["upper"]) >= answer.at_most
+    assert Fraction(wanted["lower"]) <= answer.lower
+    if answer.upper is not None:
+        assert Fraction(wanted["upper"]) >= answer.upper
 
 
 @pytest.mark.parametrize("name", REGISTRY)
@@ -78,7 +67,7 @@ class TestContract:
     @given(geometry=instances().map(reduce), share=st.sampled_from([-1, 0, 0.3, 0.9, 1, 1.5]))
     def test_answers_are_true(self, name, geometry, share):
         eta = share * geometry.p_norm
-        check(geometry, eta, ask(name, geometry, eta))
+        check(geometry, eta, asked(name, geometry, eta))
 
     @FAST
     @given(geometry=instances(max_agents=6).map(reduce))
@@ -86,12 +75,12 @@ class TestContract:
         """At η = ‖p‖ that is P w_f itself; the referee finds its best density exactly."""
         if geometry.p_norm == 0:
             return
-        answer = ask(name, geometry, geometry.p_norm)
+        answer = asked(name, geometry, geometry.p_norm)
         weights = from_reduced(geometry, geometry.p / geometry.p_norm, 0.0)
         exact = referee.exact_weights(geometry.instance, weights)
         best = referee.best_density(geometry.instance, exact)
-        if answer.at_most is not None and not answer.soft:
-            assert best <= answer.at_most
+        if answer.upper is not None and not answer.soft:
+            assert best <= answer.upper
 
     @pytest.mark.parametrize(
         ("agents", "quality", "seen", "eta"),
@@ -103,44 +92,44 @@ class TestContract:
     )
     def test_infeasible_eta(self, name, agents, quality, seen, eta):
         geometry = reduce(Instance.from_arrays(agents, quality, visible=seen, cost=1.0))
-        answer = ask(name, geometry, eta)
+        answer = asked(name, geometry, eta)
         assert answer.stop is Stop.INFEASIBLE
         assert answer.to_dict()["mechanism"] is None
 
     def test_reproducible_and_recorded(self, name):
         geometry = reduce(make_instance("gaussian-mixture", 40, 3, seed=2))
         eta = geometry.p_norm
-        first, second = (ask(name, geometry, eta) for _ in range(2))
+        first, second = (asked(name, geometry, eta) for _ in range(2))
         assert first.mechanism is not None  # every oracle knows the only direction at ‖P w_f‖
-        assert (first.mechanism, first.at_most) == (second.mechanism, second.at_most)
+        assert (first.mechanism, first.upper) == (second.mechanism, second.upper)
         assert repr(oracle_named(name)) == repr(oracle_named(name))
         with pytest.raises(AttributeError):
             oracle_named(name).anything = 1
 
     def test_no_time_at_all_still_gives_an_answer(self, name):
         geometry = reduce(make_instance("heavy-tails", 60, 3, seed=2))
-        check(geometry, geometry.p_norm, ask(name, geometry, geometry.p_norm, seconds=0.0))
+        check(geometry, geometry.p_norm, asked(name, geometry, geometry.p_norm, seconds=0.0))
 
     def test_events_close_in(self, name):
         events: list[Event] = []
         geometry = reduce(make_instance("uniform-ball", 30, 2, seed=2))
-        answer = ask(name, geometry, geometry.p_norm, watch=events.append)
+        answer = asked(name, geometry, geometry.p_norm, watch=events.append)
         lowers = [e.lower for e in events]
         uppers = [e.upper for e in events if e.upper is not None]
         assert lowers == sorted(lowers)
         assert uppers == sorted(uppers, reverse=True)
         assert [e.seconds for e in events] == sorted(e.seconds for e in events)
         if events:
-            assert lowers[-1] <= float(answer.value)
+            assert lowers[-1] <= float(answer.lower)
 
 
 def test_projection_closes_at_its_own_eta():
     geometry = reduce(make_instance("gaussian-mixture", 60, 3, seed=5))
     for sign in (1, -1):
-        answer = ask("projection", geometry, sign * geometry.p_norm)
+        answer = asked("projection", geometry, sign * geometry.p_norm)
         assert answer.stop is Stop.CLOSED
         assert answer.recount.eta == pytest.approx(sign * geometry.p_norm)
-    assert ask("projection", geometry, geometry.p_norm / 2).stop is Stop.NO_ANSWER
+    assert asked("projection", geometry, geometry.p_norm / 2).stop is Stop.NO_ANSWER
 
 
 def test_the_projection_s_bound_holds_on_the_whole_band():
@@ -149,28 +138,28 @@ def test_the_projection_s_bound_holds_on_the_whole_band():
     shift = 1.2e-6 * far  # the band of 1e-12 is an angle of 1.4e-6
     agents = [[0.0, far], [1.0 + shift, -far], [0.0, 0.0]]
     geometry = reduce(Instance.from_arrays(agents, [1.0, 0.0], visible=[0, 1], cost=1.0))
-    answer = ask("projection", geometry, 1.0)
+    answer = asked("projection", geometry, 1.0)
     angle = 1.3e-6
     rim = from_reduced(geometry, [math.cos(angle), math.sin(angle)], 0.0)
     best = densest_threshold(geometry.instance, rim).recount
     assert best.eta_within(1.0, BAND)
     assert best.density == 1
-    assert answer.density < best.density <= answer.at_most
+    assert answer.density < best.density <= answer.upper
 
 
 def test_asking_in_one_line():
     sample = make_instance("gaussian-mixture", 60, 3, seed=5)
-    answer = oracle(sample, eta_fraction=1.0)
+    answer = ask(sample, eta_fraction=1.0, oracle="projection")
     assert answer.status == "optimal"
     assert answer.gap == 0
     assert answer.oracle == "Projection()"
     assert "optimal" in repr(answer)
     geometry = reduce(sample)
-    again = oracle(geometry, geometry.p_norm, oracle=oracle_named("projection"), budget=Budget(9.0))
+    again = ask(geometry, geometry.p_norm, oracle=oracle_named("projection"), budget=Budget(9.0))
     assert again.mechanism == answer.mechanism
     for bad in ({}, {"eta": 1.0, "eta_fraction": 1.0}):
         with pytest.raises(InputError, match="eta"):
-            oracle(sample, **bad)
+            ask(sample, **bad)
 
 
 @pytest.mark.parametrize("near", [0.5, 1e-2, 1e-5, 1e-8])
@@ -198,7 +187,7 @@ def test_what_is_left_of_a_budget():
 
 def test_projection_without_a_visible_quality():
     hidden = reduce(Instance.from_arrays([[0.0, 1.0]], [0.0, 1.0], visible=[0], cost=1.0))
-    assert ask("projection", hidden, 0.0).stop is Stop.NO_ANSWER
+    assert asked("projection", hidden, 0.0).stop is Stop.NO_ANSWER
 
 
 def test_a_broken_oracle_is_caught():
@@ -210,7 +199,7 @@ def test_a_broken_oracle_is_caught():
         grade(named, geometry, 0.1, along, stop=Stop.FINISHED, timer=timer)
     size, none = geometry.p_norm, Fraction(0)
     with pytest.raises(OracleFault, match="above its own bound"):
-        grade(named, geometry, size, along, stop=Stop.FINISHED, timer=timer, at_most=none)
+        grade(named, geometry, size, along, stop=Stop.FINISHED, timer=timer, upper=none)
 
 
 def test_feasibility_is_decided_in_rationals():
@@ -229,7 +218,7 @@ def test_feasibility_is_decided_in_rationals():
 def test_eta_must_be_finite(eta):
     geometry = reduce(make_instance("uniform-ball", 5, 2, seed=2))
     with pytest.raises(InputError, match="eta"):
-        ask("projection", geometry, eta)
+        asked("projection", geometry, eta)
 
 
 def test_names_and_options():

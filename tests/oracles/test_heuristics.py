@@ -10,14 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mipmech import Budget, InputError, Instance, Stop, make_instance, oracle_named, reduce
+from mipmech import Budget, InputError, Instance, make_instance
+from mipmech.budget import Stop
+from mipmech.model import reduce
 from mipmech.model.population import Smoothed
-from mipmech.oracles.base import REGISTRY, oracle_class
 from mipmech.oracles.heuristics.anneal import Method, on_sphere
 from mipmech.oracles.heuristics.ascent import smoothed_density
 from mipmech.oracles.heuristics.explore import Explorer
 from mipmech.oracles.heuristics.pca import least_spread
 from mipmech.oracles.heuristics.ransac import Ransac, hypotheses
+from mipmech.oracles.registry import REGISTRY, oracle_class, oracle_named
 from mipmech.oracles.shared.recovery import _rows, augment
 from mipmech.oracles.shared.slices import slice_at
 from tests.samples import instances
@@ -45,8 +47,8 @@ class TestEach:
         eta = share * geometry.p_norm
         found = oracle_named(name, rounds=1)(geometry, eta, Budget(5.0))
         exact = oracle_named("cells")(geometry, eta, Budget(20.0))
-        assert found.density <= exact.at_most
-        assert found.at_most is None or found.stop is Stop.INFEASIBLE
+        assert found.density <= exact.upper
+        assert found.upper is None or found.stop is Stop.INFEASIBLE
 
     def test_the_seed_decides(self, name):
         geometry = reduce(make_instance("clustered-lines", 40, 5, seed=8))
@@ -225,7 +227,7 @@ def test_the_smoothed_density_is_that_of_the_smoothed_sample_and_its_gradient_is
     random = np.random.default_rng(1)
     v, b, sigma = asked.directions(random, 3), random.uniform(-0.3, 0.3, 3), 0.2
     value, along_v, along_b = smoothed_density(asked, v, b, sigma)
-    from mipmech import from_reduced
+    from mipmech.model import from_reduced
 
     geometry = part.geometry
     population = Smoothed(sample, sigma * geometry.unit)

@@ -13,19 +13,10 @@ from pyomo.environ import ConcreteModel
 
 from formulations import Secant, add_eta, clique_cover, conflicts, naive_margin, support
 from formulations.density import add_objective
-from mipmech import (
-    Budget,
-    Event,
-    InputError,
-    Instance,
-    Stop,
-    densest_threshold,
-    from_reduced,
-    make_instance,
-    recount,
-    reduce,
-)
-from mipmech.oracles.base import oracle
+from mipmech import Budget, InputError, Instance, make_instance, recount
+from mipmech.budget import Event, Stop
+from mipmech.model import densest_threshold, from_reduced, reduce
+from mipmech.oracles.ask import ask
 from mipmech.oracles.milp.oracle import Data, Milp, MilpSoft, _cutoff, model_of, soft_bound
 from mipmech.oracles.milp.search import Search
 from mipmech.oracles.shared.goals import Density, SoftDensity
@@ -95,7 +86,7 @@ def test_the_interval_contains_the_optimum(seed, asked, count):
         answer = asked(geometry, share * geometry.p_norm, TENSECONDS)
         truth = brute_force.best_density(instance, share * geometry.p_norm, tolerance_of(share))
         assert truth is not None
-        assert answer.at_most * (1 + Fraction(1, 10**12)) >= mass(instance, truth.sure_set)
+        assert answer.upper * (1 + Fraction(1, 10**12)) >= mass(instance, truth.sure_set)
         assert answer.density <= mass(instance, truth.most_set)
         if answer.status != "optimal" and not truth.tied:
             open_.append((number, answer))
@@ -114,9 +105,9 @@ def test_the_soft_interval_contains_the_optimum(seed, counting):
         eta = share * geometry.p_norm
         answer = MilpSoft(counting=counting)(geometry, eta, TENSECONDS)
         best = brute_force.best_soft_density(instance, eta)
-        assert float(answer.at_most) >= best * (1 - 1e-9)
+        assert float(answer.upper) >= best * (1 - 1e-9)
         if abs(share) < 1:  # at the pole, the band reaches a little beyond η
-            assert float(answer.value) <= best * (1 + 1e-9)
+            assert float(answer.lower) <= best * (1 + 1e-9)
         assert answer.status == "optimal"
         assert answer.gap <= SOFT_CLOSED
 
@@ -139,7 +130,7 @@ def test_lattices_with_ties(seed):
         eta = share * geometry.p_norm
         answer = Milp(most_cones=200_000)(geometry, eta, TENSECONDS)
         truth = brute_force.best_density(instance, eta)
-        assert answer.at_most >= mass(instance, truth.sure_set)
+        assert answer.upper >= mass(instance, truth.sure_set)
         assert answer.density <= mass(instance, truth.most_set)
         if not truth.tied:
             assert answer.status == "optimal"
@@ -160,7 +151,7 @@ def test_the_naive_model_lies_and_the_oracle_does_not():
     default = {"mip_feasibility_tolerance": 1e-6, "primal_feasibility_tolerance": 1e-6}
     claimed = Program(model, default).solve(Budget(30.0))
     answer = Milp()(geometry, eta, TENSECONDS)
-    assert answer.density == answer.at_most == Fraction(17, 40)
+    assert answer.density == answer.upper == Fraction(17, 40)
     assert claimed.has is Has.OPTIMUM
     assert claimed.objective > 17.5  # "optimal", and false
 
@@ -226,7 +217,7 @@ class TestOddCases:
         answer = self.ask(asked, agents, [1.0, 0.0, 0.0], eta)
         assert answer.mechanism is not None
         assert answer.recount.eta_within(eta, 1e-12)
-        assert answer.value <= answer.at_most
+        assert answer.lower <= answer.upper
 
     def test_beyond_the_seen_quality(self, asked):
         assert self.ask(asked, SQUARE, [1.0, 0.0], 1.1).status == "infeasible"
@@ -261,21 +252,21 @@ class TestOddCases:
         cost = [1e-9, 1.0, 2.0, 1e9, 1e-4, 1.0]
         answer = self.ask(asked, agents, [1.0, 0.0, 0.0], 0.5, cost=cost)
         assert answer.mechanism is not None
-        assert answer.value <= answer.at_most
+        assert answer.lower <= answer.upper
 
     def test_no_time_and_no_nodes(self, asked):
         geometry = reduce(make_instance("uniform-ball", 40, 6, seed=1))
         for budget in (Budget(0.0), Budget(0.05), Budget(5.0, nodes=0)):
             answer = asked(geometry, 0.6 * geometry.p_norm, budget)
             assert answer.mechanism is not None
-            assert answer.value <= answer.at_most
+            assert answer.lower <= answer.upper
 
 
 def test_a_limit_on_nodes():
     geometry = reduce(make_instance("uniform-ball", 30, 6, seed=4))
     answer = Milp(counting=0)(geometry, 0.6 * geometry.p_norm, Budget(20.0, nodes=100))
     assert answer.stop is Stop.NODES
-    assert answer.value < answer.at_most
+    assert answer.lower < answer.upper
     assert 100 <= answer.work["nodes"] <= 200
 
 
@@ -284,7 +275,7 @@ def test_a_short_limit_on_a_hard_instance():
     answer = Milp()(geometry, 0.6 * geometry.p_norm, Budget(1.0))
     assert answer.stop is Stop.TIME
     assert answer.status == "gap"
-    assert 0 < answer.density < answer.at_most <= 1
+    assert 0 < answer.density < answer.upper <= 1
     assert recount(geometry.instance, answer.mechanism).density == answer.density
     assert answer.seconds < 5
 
@@ -306,8 +297,8 @@ def test_bounds_hold_whenever_ctrl_c_comes(asked, moment):
         MilpSoft()(geometry, eta, TENSECONDS) if answer.soft else Milp()(geometry, eta, TENSECONDS)
     )
     assert answer.mechanism is not None
-    assert answer.value <= best.at_most
-    assert best.value <= answer.at_most
+    assert answer.lower <= best.upper
+    assert best.value <= answer.upper
     if len(seen) >= moment:
         assert answer.stop in (Stop.INTERRUPTED, Stop.CLOSED)
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
@@ -419,7 +410,7 @@ def test_cliques_lower_the_relaxation_of_a_shipped_instance(root):
     assert bounds[True] == pytest.approx(14.82, abs=0.01)  # the figures of formulations/README.md
     assert bounds[False] == pytest.approx(34.62, abs=0.01)
     answer = Milp()(geometry, 0.97 * geometry.p_norm, TENSECONDS)
-    assert answer.density == answer.at_most == Fraction(10, 40)
+    assert answer.density == answer.upper == Fraction(10, 40)
 
 
 # ------------------------------------------------------------------ bounds on blocks of η
@@ -453,7 +444,7 @@ def test_threads_do_not_move_each_other_s_models():
     with ThreadPoolExecutor(2) as pool:
         together = list(pool.map(lambda eta: asked(geometry, eta, TENSECONDS), etas))
     assert all(answer.work["models_solved"] > 0 for answer in together)
-    assert [a.at_most for a in together] == [a.at_most for a in one_by_one]
+    assert [a.upper for a in together] == [a.upper for a in one_by_one]
 
 
 @pytest.mark.parametrize("long", [1e3, 1e16, 1e50])
@@ -465,14 +456,14 @@ def test_one_agent_with_a_very_long_reach(asked, long):
     geometry = reduce(sample)
     answer = asked(geometry, 0.3 * geometry.p_norm, TENSECONDS)
     assert answer.mechanism is not None
-    assert answer.value <= answer.at_most
+    assert answer.lower <= answer.upper
     if not answer.soft:
         truth = brute_force.best_density(sample, 0.3 * geometry.p_norm)
-        assert answer.density == answer.at_most == mass(sample, truth.sure_set)
+        assert answer.density == answer.upper == mass(sample, truth.sure_set)
 
 
 def test_asking_by_name():
     sample = make_instance("gaussian-mixture", 30, 4, seed=1)
-    answer = oracle(sample, eta_fraction=0.6, oracle="milp")
+    answer = ask(sample, eta_fraction=0.6, oracle="milp")
     assert (answer.status, answer.level) == ("optimal", "attested")
-    assert oracle(sample, eta_fraction=0.6, oracle="milp-soft").soft
+    assert ask(sample, eta_fraction=0.6, oracle="milp-soft").soft

@@ -10,18 +10,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from mipmech import (
-    Budget,
-    Event,
-    InputError,
-    Instance,
-    Stop,
-    densest_threshold,
-    from_reduced,
-    make_instance,
-    recount,
-    reduce,
-)
+from mipmech import Budget, InputError, Instance, make_instance, recount
+from mipmech.budget import Event, Stop
+from mipmech.model import densest_threshold, from_reduced, reduce
 from mipmech.oracles.sweep.oracle import Sweep
 from tests import brute_force, referee
 from tests.oracles.test_contract import check
@@ -77,7 +68,7 @@ def test_rows_that_are_nearly_dependent(power):
         for share in (0.3, 1.0):
             eta = share * good.p_norm
             one, other = Sweep()(good, eta, ENDLESS), Sweep()(poor, eta, ENDLESS)
-            assert one.density <= other.at_most
+            assert one.density <= other.upper
 
 
 def tolerance_of(share):
@@ -102,11 +93,11 @@ def test_the_interval_contains_the_best_density(seed):
         truth = brute_force.best_density(instance, share * geometry.p_norm, tolerance_of(share))
         assert truth is not None
         check(geometry, share * geometry.p_norm, answer)
-        surely, at_most = mass(instance, truth.sure_set), mass(instance, truth.most_set)
-        assert surely <= answer.at_most <= at_most
+        surely, upper = mass(instance, truth.sure_set), mass(instance, truth.most_set)
+        assert surely <= answer.upper <= upper
         assert answer.density >= surely or abs(share) == 1
         if not truth.tied:
-            assert answer.density == answer.at_most == surely
+            assert answer.density == answer.upper == surely
             assert answer.stop is Stop.CLOSED
 
 
@@ -120,7 +111,7 @@ def test_more_agents(seed):
         answer = Sweep()(geometry, eta, ENDLESS)
         truth = brute_force.best_density(instance, eta)
         assert not truth.tied
-        assert answer.density == answer.at_most == mass(instance, truth.sure_set)
+        assert answer.density == answer.upper == mass(instance, truth.sure_set)
 
 
 @pytest.mark.parametrize("rank", [1, 2])
@@ -139,8 +130,8 @@ def test_without_a_visible_quality_every_direction_will_do(rank):
         instance = Instance.from_arrays(x.astype(float), quality, visible=seen, cost=cost)
         answer = Sweep()(reduce(instance), 0.0, ENDLESS)
         truth = brute_force.best_density(instance, 0.0)
-        assert mass(instance, truth.sure_set) <= answer.at_most <= mass(instance, truth.most_set)
-        assert truth.tied or answer.density == answer.at_most
+        assert mass(instance, truth.sure_set) <= answer.upper <= mass(instance, truth.most_set)
+        assert truth.tied or answer.density == answer.upper
     assert Sweep()(reduce(instance), 0.1, ENDLESS).status == "infeasible"
 
 
@@ -162,8 +153,8 @@ def test_bounds_see_ties_that_a_rotation_has_rounded_away(seed):
             before = Sweep()(reduce(plain), share, ENDLESS)
             geometry = reduce(turned)
             after = Sweep()(geometry, share * geometry.p_norm, ENDLESS)
-            assert before.density <= after.at_most
-            assert before.at_most == after.at_most
+            assert before.density <= after.upper
+            assert before.upper == after.upper
 
 
 def test_ties_along_the_axes_are_met():
@@ -177,7 +168,7 @@ def test_ties_along_the_axes_are_met():
             cost=[1.0 / scale, 1e30, 1e30, 1.0 / scale],
         )
         answer = Sweep()(reduce(sample), 0.0, ENDLESS)
-        assert answer.density == answer.at_most == 1
+        assert answer.density == answer.upper == 1
 
 
 def test_tangent_levels():
@@ -191,8 +182,8 @@ def test_tangent_levels():
             for share in (0.0, 0.6, 0.8):
                 answer = Sweep()(reduce(instance), share, ENDLESS)
                 truth = brute_force.best_density(instance, share)
-                assert mass(instance, truth.sure_set) <= answer.at_most
-                assert answer.at_most <= mass(instance, truth.most_set)
+                assert mass(instance, truth.sure_set) <= answer.upper
+                assert answer.upper <= mass(instance, truth.most_set)
 
 
 def test_the_bound_holds_on_the_whole_band():
@@ -215,7 +206,7 @@ def test_the_bound_holds_on_the_whole_band():
         ).recount.density
         for t in (theta - band, theta, theta + band)
     )
-    assert best <= answer.at_most
+    assert best <= answer.upper
 
 
 def test_the_bound_holds_around_the_pole():
@@ -227,7 +218,7 @@ def test_the_bound_holds_around_the_pole():
         answer = Sweep()(geometry, eta, ENDLESS)
         check(geometry, eta, answer)
         assert answer.mechanism is not None
-        assert answer.at_most == 1
+        assert answer.upper == 1
 
 
 @settings(max_examples=60)
@@ -260,7 +251,7 @@ def test_no_direction_at_eta_is_denser(geometry, share, seed):
         along = from_reduced(geometry, u, 0.0)
         exact = referee.exact_weights(geometry.instance, along)
         if recount(geometry.instance, along).eta_within(eta, geometry.band * geometry.p_norm):
-            assert referee.best_density(geometry.instance, exact) <= answer.at_most
+            assert referee.best_density(geometry.instance, exact) <= answer.upper
 
 
 def test_closed_values_do_not_depend_on_coordinates():
@@ -284,7 +275,7 @@ def test_closed_values_do_not_depend_on_coordinates():
             geometry = reduce(Instance.from_arrays(x, q, cost=c, weights=w, **seen))
             answer = Sweep()(geometry, share * geometry.p_norm, ENDLESS)
             assert answer.status == "optimal"
-            values |= {answer.density, answer.at_most}
+            values |= {answer.density, answer.upper}
         assert len(values) == 1
 
 
@@ -298,7 +289,7 @@ def test_weights_of_any_span():
     )
     answer = Sweep()(reduce(instance), 0.5, ENDLESS)
     truth = brute_force.best_density(instance, 0.5)
-    assert mass(instance, truth.sure_set) <= answer.at_most <= 1
+    assert mass(instance, truth.sure_set) <= answer.upper <= 1
     assert answer.density >= mass(instance, truth.sure_set) * (1 - Fraction(1, 10**12))
     assert answer.gap < 1e-15
 
@@ -333,19 +324,19 @@ class TestOddDensities:
     @pytest.mark.parametrize("size", [1, 4, 300])
     def test_all_agents_equal(self, size):
         answer = self.ask([[1.0, 2.0, 3.0]] * size, [1.0, 1.0, 0.0], 0.5)
-        assert answer.density == answer.at_most == 1
+        assert answer.density == answer.upper == 1
 
     def test_agents_without_weight_do_not_count(self):
         agents = [[0.0, 0.0, 0.0], [0.1, 0.0, 0.0], [5.0, 5.0, 5.0]]
         answer = self.ask(agents, [1.0, 0.0, 0.0], 0.5, weights=[1.0, 1.0, 0.0])
-        assert answer.density == answer.at_most == 1
+        assert answer.density == answer.upper == 1
 
     def test_weights_are_never_floored(self):
         """One agent of 0.5, or two of 0.3 + 0.21 = 0.51."""
         agents = [[0.0, 0.0, 0.0], [9.0, 0.0, 0.1], [9.0, 0.1, 0.0]]
         answer = self.ask(agents, [1.0, 0.0, 0.0], 0.9, weights=[0.5, 0.3, 0.21])
         assert answer.recount.covered.tolist() == [1, 2]
-        assert answer.density == answer.at_most
+        assert answer.density == answer.upper
 
     @pytest.mark.parametrize("long", [1e3, 1e16, 1e50])
     def test_huge_reach_beside_small_ones(self, long):
@@ -355,7 +346,7 @@ class TestOddDensities:
         geometry = reduce(sample)
         answer = Sweep()(geometry, 0.3 * geometry.p_norm, ENDLESS)
         truth = brute_force.best_density(sample, 0.3 * geometry.p_norm)
-        assert answer.density == answer.at_most == mass(sample, truth.sure_set)
+        assert answer.density == answer.upper == mass(sample, truth.sure_set)
 
     def test_more_dimensions_only_at_the_pole(self):
         geometry = reduce(make_instance("uniform-ball", 20, 4, seed=2))
@@ -370,12 +361,12 @@ class TestOddDensities:
         geometry = reduce(make_instance("uniform-ball", 60, 3, seed=2))
         answer = Sweep()(geometry, 0.5 * geometry.p_norm, Budget(0.0))
         assert answer.stop is Stop.TIME
-        assert 0 < answer.density < answer.at_most == 1
+        assert 0 < answer.density < answer.upper == 1
 
     def test_a_second_time_the_same(self):
         geometry = reduce(make_instance("ties", 60, 3, seed=2))
         first, second = (Sweep()(geometry, 0.5 * geometry.p_norm, ENDLESS) for _ in range(2))
-        assert (first.mechanism, first.at_most) == (second.mechanism, second.at_most)
+        assert (first.mechanism, first.upper) == (second.mechanism, second.upper)
         assert first.oracle == "Sweep()"
         with pytest.raises(AttributeError):
             Sweep().anything = 1
@@ -393,5 +384,5 @@ class TestOddDensities:
 def test_a_thousand_agents_close():
     geometry = reduce(make_instance("gaussian-mixture", 1000, 3, seed=1))
     answer = Sweep()(geometry, 0.6 * geometry.p_norm, ENDLESS)
-    assert answer.density == answer.at_most
+    assert answer.density == answer.upper
     assert answer.seconds < 10

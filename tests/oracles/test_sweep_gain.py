@@ -10,19 +10,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from mipmech import (
-    Budget,
-    Event,
-    InputError,
-    Instance,
-    Stop,
-    best_threshold,
-    example1,
-    from_reduced,
-    make_instance,
-    recount,
-    reduce,
-)
+from mipmech import Budget, InputError, Instance, best_threshold, make_instance, recount
+from mipmech.budget import Event, Stop
+from mipmech.model import example1, from_reduced, reduce
 from mipmech.oracles.sweep.circle import CIRCLE, circle_of
 from tests import brute_force, referee
 from tests.oracles.test_sweep import FAMILIES, random_instance
@@ -47,9 +37,9 @@ def rounded(instance):
 
 def check_gain(instance, found: BestGain, best: float, rough: float = 1e-10):
     """The interval holds the referee's value and is as narrow as floats allow."""
-    assert found.gain <= Fraction(found.at_most)
+    assert found.gain <= Fraction(found.upper)
     assert float(found.gain) <= best * (1 + rough)
-    assert best * (1 - rough) <= found.at_most <= best * (1 + rough + rounded(instance))
+    assert best * (1 - rough) <= found.upper <= best * (1 + rough + rounded(instance))
     assert float(found.gain) >= best * (1 - rough - coarse(instance, found))
     if found.recount is not None:
         assert found.recount.gain == recount(instance, found.recount.mechanism).gain
@@ -79,8 +69,8 @@ def test_the_gain_of_any_instance_is_the_referee_s(instance):
     # The referee centres in floats: data at 1e8 cost it eight digits.
     rough = 1e-9 + 1e-14 * float(np.abs(instance.agents).max() / instance.reach.min())
     assert float(found.gain) <= best * (1 + rough)
-    assert best * (1 - rough) <= found.at_most <= best * (1 + rough)
-    assert found.gain <= Fraction(found.at_most)
+    assert best * (1 - rough) <= found.upper <= best * (1 + rough)
+    assert found.gain <= Fraction(found.upper)
 
 
 @settings(max_examples=100)
@@ -92,10 +82,10 @@ def test_no_direction_exceeds_the_bound(instance, seed):
             sweep_gain(geometry)
         return
     found = sweep_gain(geometry)
-    assert found.gain <= Fraction(found.at_most)
+    assert found.gain <= Fraction(found.upper)
     for u in np.random.default_rng(seed).standard_normal((5, geometry.rank)):
         other = best_threshold(instance, from_reduced(geometry, u / np.linalg.norm(u), 0.0))
-        assert other.gain <= Fraction(found.at_most)
+        assert other.gain <= Fraction(found.upper)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -104,9 +94,9 @@ def test_the_gain_is_inside_the_bracket_of_cells(family):
         instance = make_instance(family, 40, 2, seed=seed)
         found = sweep_gain(instance)
         low, high = brute_force.best_gain_bracket(instance, gap=1e-4)
-        assert low <= found.at_most
+        assert low <= found.upper
         assert found.gain <= high
-        assert found.at_most <= float(found.gain) * (1 + 1e-9)
+        assert found.upper <= float(found.gain) * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("scale", [1e-9, 1.0, 1e9])
@@ -143,7 +133,7 @@ def test_the_gain_does_not_depend_on_coordinates(scale, offset):
     )
     tolerance = 1e-11 if offset == 0 else 1e-6
     for other in (turned, viewed):
-        assert other.at_most / scale == pytest.approx(plain.at_most, rel=tolerance)
+        assert other.upper / scale == pytest.approx(plain.upper, rel=tolerance)
         assert float(other.gain) / scale == pytest.approx(float(plain.gain), rel=tolerance)
 
 
@@ -158,8 +148,8 @@ def test_reach_far_below_the_spread(reach):
         apart = agents[:, None] - agents
         sines = np.abs(apart[..., 1]) / np.maximum(np.hypot(*np.moveaxis(apart, 2, 0)), 1e-300)
         best = sines.max() * 2 / 6 * float(sample.reach[0])
-        assert found.at_most >= best * (1 - 1e-14)
-        assert found.at_most <= best * (1 + 4e-13 / reach + 10 * reach)
+        assert found.upper >= best * (1 - 1e-14)
+        assert found.upper <= best * (1 + 4e-13 / reach + 10 * reach)
         if reach >= 1e-9:  # else rounding decides which pair looks best
             assert float(found.gain) >= best * (1 - 2e-15 / reach)
 
@@ -192,7 +182,7 @@ def test_the_bound_holds_to_the_last_digit(rank, reach):
         for step in (0.0, 1e-16, 1e-15, 1e-14, 1e-13):
             for _ in range(3):
                 near = weights * (1 + step * random.standard_normal(rank))
-                assert exact_gain(instance, near) <= Fraction(found.at_most)
+                assert exact_gain(instance, near) <= Fraction(found.upper)
 
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])
@@ -221,9 +211,9 @@ def test_rows_that_are_nearly_dependent(power):
             reduce(Instance.from_arrays(agents, quality, view=view, cost=0.5)) for view in rows
         )
         one, other = sweep_gain(good), sweep_gain(poor)
-        assert one.gain <= Fraction(other.at_most)
-        assert other.gain <= Fraction(one.at_most)
-        assert one.at_most == pytest.approx(other.at_most, rel=2e-12 * 2**power)
+        assert one.gain <= Fraction(other.upper)
+        assert other.gain <= Fraction(one.upper)
+        assert one.upper == pytest.approx(other.upper, rel=2e-12 * 2**power)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -236,7 +226,7 @@ def test_bounds_see_ties_that_a_rotation_has_rounded_away(seed):
         cost = random.choice([0.5, 1.0, 2.0], size)
         turn = np.linalg.qr(random.standard_normal((3, 3)))[0]
         before, after = sweep_gain_in_the_plane(x, cost, turn), sweep_gain_in_the_plane(x, cost)
-        assert before.at_most == pytest.approx(after.at_most, rel=1e-11)
+        assert before.upper == pytest.approx(after.upper, rel=1e-11)
 
 
 def sweep_gain_in_the_plane(x, cost, turn=None):
@@ -264,10 +254,10 @@ def test_known_gains_of_shipped_instances(root):
             continue
         found = sweep_gain(instance)
         assert float(found.gain) <= instance.known.upper
-        assert found.at_most >= instance.known.lower
+        assert found.upper >= instance.known.lower
         if found.gain:
             slack = 1e-10 + coarse(instance, found)
-            assert found.at_most <= float(found.gain) * (1 + slack)
+            assert found.upper <= float(found.gain) * (1 + slack)
         seen += 1
     assert seen >= 15
 
@@ -283,7 +273,7 @@ def test_example_1_of_the_paper(agents):
     if agents == 2:  # ℓ ≤ r(m − 1)/m = 1/2 still
         best = max(best, referee.best_gain(example1(agents, cost=cost)))
     assert float(found.gain) == pytest.approx(best, rel=1e-12)
-    assert found.at_most == pytest.approx(best, rel=1e-11)
+    assert found.upper == pytest.approx(best, rel=1e-11)
 
 
 class TestOddGains:
@@ -295,17 +285,17 @@ class TestOddGains:
     def test_one_agent(self):
         found = self.best([[2.0, 7.0]], [3.0, 4.0], cost=0.5)
         assert float(found.gain) == pytest.approx(10.0)
-        assert found.at_most == pytest.approx(10.0)
+        assert found.upper == pytest.approx(10.0)
 
     @pytest.mark.parametrize("size", [2, 200])
     def test_all_agents_equal(self, size):
         found = self.best([[1.0, 2.0]] * size, [3.0, 4.0])
         assert float(found.gain) == pytest.approx(5.0)
-        assert found.at_most == pytest.approx(5.0)
+        assert found.upper == pytest.approx(5.0)
 
     def test_no_visible_quality(self):
         found = self.best([[0.0, 3.0, 1.0], [0.5, 1.0, 0.0]], [0.0, 0.0, 1.0], seen=[0, 1])
-        assert (found.recount, found.gain, found.at_most) == (None, 0, 0.0)
+        assert (found.recount, found.gain, found.upper) == (None, 0, 0.0)
 
     def test_agents_without_weight_do_not_count(self):
         agents, weights = [[0.0, 0.0], [0.1, 0.0], [1e9, 5.0]], [1.0, 1.0, 0.0]
@@ -326,19 +316,19 @@ class TestOddGains:
         cost = [1 / long, *[2.0] * 8]
         found = self.best(agents, [1.0, 0.0], cost=cost)
         assert float(found.gain) >= long / 9 * (1 - 1e-12)
-        assert found.at_most <= float(found.gain) * (1 + 1e-9)
+        assert found.upper <= float(found.gain) * (1 + 1e-9)
         weights = [1e-9 / long, *[1.0] * 8]
         found = self.best(agents, [1.0, 0.0], cost=cost, weights=weights)
         others = self.best(agents[1:], [1.0, 0.0], cost=2.0)
         assert float(found.gain) == pytest.approx(float(others.gain), rel=1e-8)
-        assert found.at_most <= float(found.gain) * (1 + 1e-9)
+        assert found.upper <= float(found.gain) * (1 + 1e-9)
 
     def test_a_light_agent_with_a_long_reach_beats_heavy_ones(self):
         """Its weight is lost in a running sum of the others; its gain must not be."""
         agents = np.random.default_rng(1).standard_normal((6, 2))
         found = self.best(agents, [1.0, 0.0], cost=[1e-40, *[1.0] * 5], weights=[1e-30, *[1.0] * 5])
         assert float(found.gain) == pytest.approx(1e10 / 5, rel=1e-12)
-        assert found.at_most == pytest.approx(1e10 / 5, rel=1e-9)
+        assert found.upper == pytest.approx(1e10 / 5, rel=1e-9)
 
     def test_more_dimensions_are_refused(self):
         geometry = reduce(make_instance("uniform-ball", 5, 3, seed=1))
@@ -350,7 +340,7 @@ class TestOddGains:
         geometry = reduce(make_instance("uniform-ball", 60, 2, seed=1))
         short, full = sweep_gain(geometry, Budget(0.0)), sweep_gain(geometry)
         assert (short.stop, full.stop) == (Stop.TIME, Stop.FINISHED)
-        assert 0 < short.gain <= full.gain <= Fraction(short.at_most)
+        assert 0 < short.gain <= full.gain <= Fraction(short.upper)
         assert "at most" in repr(full)
 
     def test_events(self):
@@ -360,10 +350,10 @@ class TestOddGains:
         assert len(events) > 4
         assert [e.lower for e in events] == sorted(e.lower for e in events)
         assert [e.upper for e in events] == sorted((e.upper for e in events), reverse=True)
-        assert events[-1].upper == found.at_most
+        assert events[-1].upper == found.upper
 
 
 def test_a_thousand_agents_close():
     found = sweep_gain(make_instance("gaussian-mixture", 1000, 2, seed=1))
-    assert found.at_most <= float(found.gain) * (1 + 1e-9)
+    assert found.upper <= float(found.gain) * (1 + 1e-9)
     assert found.seconds < 10

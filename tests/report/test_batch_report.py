@@ -292,7 +292,7 @@ def test_reports_while_a_run_really_goes_on(tmp_path):
 
     def told(comparison):
         return [
-            (run.instance, run.oracle, run.seed, run.record, call.eta_fraction, call.value)
+            (run.instance, run.oracle, run.seed, run.record, call.eta_fraction, call.lower)
             for run in comparison.runs
             for call in run.calls
         ]
@@ -350,7 +350,7 @@ DAMAGE = {
         (("result", "bounds", "level"), "sworn"), (("result",), {}),
     ],
     "ask": [
-        (("result", "calls"), 3), (("result", "calls", 0, "value"), NAN),
+        (("result", "calls"), 3), (("result", "calls", 0, "lower"), NAN),
         (("result", "calls", 0, "eta_fraction"), 0.123), (("result", "instance"), "another"),
         (("result", "calls", 0, "trace"), [[1, 2]]), (("result", "seed"), 17),
         (("options", "eta_fractions"), None), (("result", "oracle"), "another"),

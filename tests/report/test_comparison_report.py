@@ -27,7 +27,8 @@ from mipmech.report.svg import BLUE, drawn
 from mipmech.report.tables import CALLS
 from mipmech.report.words import hard_groups, kind, summary
 from mipmech.report.writing import clean
-from mipmech.studies.comparison.results import FILE, Spread
+from mipmech.studies.comparison.results import FILE
+from mipmech.studies.spread import Spread
 from tests.comparisons import HOSTILE, TINY, keep, made_up, real
 from tests.conftest import ROOT
 
@@ -93,7 +94,7 @@ def broken(comparison):
 
 
 BASE = made_up()
-WORST = replace(BASE.runs[0], calls=(replace(BASE.runs[0].calls[0], value=2.0, gain=99.0),))
+WORST = replace(BASE.runs[0], calls=(replace(BASE.runs[0].calls[0], lower=2.0, gain=99.0),))
 ODD = {
     "no runs": replace(BASE, runs=(), complete=False),
     "nothing at all": replace(
@@ -344,7 +345,7 @@ def test_an_oracle_that_fails_is_not_the_best():
             keeps = run.instance == BASE.problems[0].digest
             problem = BASE.by_digest[run.instance]
             calls = [
-                replace(call, value=bounds.upper)
+                replace(call, lower=bounds.upper)
                 for call, bounds in zip(run.calls, problem.densities, strict=True)
             ]
             lost = replace(run, calls=(), error="no")
@@ -401,11 +402,11 @@ def test_spreadsheet_holds_every_call(tmp_path):
         problem = BASE.by_digest[run.instance]
         place = BASE.settings["eta_fractions"].index(call.eta_fraction)
         assert row["instance"] == problem.name
-        assert float(row["value"]) == call.value
-        assert float(row["quality"]) == problem.densities[place].share(call.value)
+        assert float(row["lower"]) == call.lower
+        assert float(row["quality"]) == problem.densities[place].share(call.lower)
         assert float(row["gain_share"]) == problem.gain.share(call.gain)
         assert row["seed"] == ("" if run.seed is None else str(run.seed))
-        assert row["at_most"] == ("" if call.at_most is None else str(call.at_most))
+        assert row["upper"] == ("" if call.upper is None else str(call.upper))
     qualities = [float(row["quality"]) for row in rows if row["oracle"] == "luck"]
     assert Spread.of(qualities) == BASE.summary("luck").density
 
@@ -546,7 +547,7 @@ def test_broken_records_are_refused(tmp_path):
         (7, "runs", 0, "oracle"),
         ("one", "runs", 0, "seed"),
         (7, "runs", 0, "error"),
-        ("x", "runs", 0, "calls", 0, "value"),
+        ("x", "runs", 0, "calls", 0, "lower"),
         (float("inf"), "runs", 0, "calls", 0, "seconds"),
         (0.1, "runs", 0, "calls", 0, "eta_fraction"),
         ([[0.1, "x", None]], "runs", 0, "calls", 0, "trace"),

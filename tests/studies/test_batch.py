@@ -85,7 +85,7 @@ def test_what_is_on_record_is_what_the_functions_find(tmp_path):
     found = {(r["task"], r["options"].get("oracle")): r for r in records}
     sample = Instance.load(path)
 
-    answer = mipmech.oracle(sample, eta_fraction=0.6, oracle="milp")
+    answer = mipmech.ask(sample, eta_fraction=0.6, oracle="milp")
     asked = found["oracle", "milp"]
     assert asked["result"]["density"] == answer.to_dict()["density"]
     assert asked["bounds"]["status"] == "optimal"

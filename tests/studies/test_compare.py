@@ -20,18 +20,19 @@ from mipmech import (
     InputError,
     Instance,
     Mechanism,
+    ask,
     certify,
     certify_density,
     make_instance,
-    oracle,
-    oracle_named,
     recount,
-    reduce,
 )
 from mipmech.cli import main
+from mipmech.model import reduce
+from mipmech.oracles.registry import oracle_named
 from mipmech.report.words import summary
-from mipmech.studies.comparison.compare import Settings, _Work, ask, compare, open_instances
-from mipmech.studies.comparison.results import CLOSED, FILE, Bounds, Comparison, Spread
+from mipmech.studies.comparison.compare import Settings, _Work, answer_all, compare, open_instances
+from mipmech.studies.comparison.results import CLOSED, FILE, Bounds, Comparison
+from mipmech.studies.spread import Spread
 from tests.conftest import ROOT
 from tests.terminal import read_on
 
@@ -73,18 +74,18 @@ def test_answers_are_those_of_the_oracles(found):
     geometry = reduce(instance)
     for run in found.runs_of("ransac", found.problems[:1]):
         for call in run.calls:
-            again = oracle(geometry, call.eta, oracle=_asked(run), budget=Budget(60.0))
-            assert call.value == pytest.approx(float(again.density))
-            assert call.at_most is None
+            again = ask(geometry, call.eta, oracle=_asked(run), budget=Budget(60.0))
+            assert call.lower == pytest.approx(float(again.density))
+            assert call.upper is None
             assert call.trace == tuple(sorted(call.trace))
-            assert call.trace[-1][1] <= call.value
+            assert call.trace[-1][1] <= call.lower
         rule = Mechanism.from_dict(run.mechanism, instance)
         assert run.gain == pytest.approx(float(recount(instance, rule).gain))
         assert 0 < run.gain_two <= run.gain
 
 
 def _asked(run):
-    from mipmech import oracle_named
+    from mipmech.oracles.registry import oracle_named
 
     return oracle_named(run.oracle, seed=run.seed)
 
@@ -123,7 +124,7 @@ def test_summaries_show_the_spread(found):
     for name in ("ransac", "random"):
         summary = found.summary(name)
         assert summary.calls == 4 * 2 * len(ETAS)
-        assert summary.density.worst <= summary.density.median <= summary.density.best <= 1
+        assert summary.density.min <= summary.density.median <= summary.density.max <= 1
         assert summary.seed_spread.count == 6  # with those where nothing is visible
         assert summary.gain.count == 4 * 2
     assert found.summary("cells").seed_spread is None
@@ -208,7 +209,7 @@ def test_workers_change_nothing_but_the_time():
 
     def figures(found):
         return [
-            (run.instance, run.oracle, [(c.value, c.gain) for c in run.calls]) for run in found.runs
+            (run.instance, run.oracle, [(c.lower, c.gain) for c in run.calls]) for run in found.runs
         ]
 
     assert figures(one) == figures(two)
@@ -240,7 +241,7 @@ def test_runs_whose_references_did_not_come_are_kept():
     asked = Settings(("random",), (0.9, 0.5), (0,))
     work = _Work(samples, asked, 1, [])
     chosen = oracle_named("random")
-    work.runs.append(ask(samples[1], "random", 0, chosen, asked.eta_fractions, 1.0))
+    work.runs.append(answer_all(samples[1], "random", 0, chosen, asked.eta_fractions, 1.0))
     found = work._comparison(Budget().start(), complete=False)
     (problem,), (run,) = found.problems, found.runs
     assert problem.digest == run.instance == samples[1].digest
@@ -252,7 +253,7 @@ def test_runs_whose_references_did_not_come_are_kept():
 
 
 def test_an_open_reference_takes_what_the_file_states():
-    from mipmech import Known
+    from mipmech.model import Known
 
     sample = make_instance("uniform-ball", 60, 5, seed=1)
 
@@ -277,7 +278,7 @@ def test_an_open_reference_takes_what_the_file_states():
 
 
 def test_an_open_density_takes_what_the_file_states():
-    from mipmech import Known
+    from mipmech.model import Known
 
     sample = make_instance("clustered-lines", 60, 7, seed=0)
 
@@ -315,7 +316,7 @@ def test_an_open_density_takes_what_the_file_states():
 
 
 def test_what_is_stated_too_high_is_named():
-    from mipmech import Known
+    from mipmech.model import Known
 
     sample = make_instance("uniform-ball", 15, 2, seed=1)
     known = Known(0.9, 0.95, "somebody says so", ((0.5, 0.99, 1.0),))
@@ -339,7 +340,7 @@ def test_runs_refute_what_is_stated_even_if_the_reference_failed():
 
 
 def test_what_is_known_is_kept_whichever_of_two_is_named_first():
-    from mipmech import Known
+    from mipmech.model import Known
 
     sample = make_instance("clustered-lines", 60, 7, seed=0)
     known = replace(sample, known=Known(0.0, 1.0, "x", ((0.5, 0.8, 0.8),)))
@@ -466,7 +467,7 @@ def test_ctrl_c_keeps_what_is_finished(tmp_path):
     terminal, other = pty.openpty()
     program = subprocess.Popen(
         [
-            sys.executable, "-m", "mipmech.cli", "compare", "ties-m12-k2-s1",
+            sys.executable, "-m", "mipmech", "compare", "ties-m12-k2-s1",
             "uniform-ball-m60-k7-s1", "--oracles", "random", "--full-time", "--seconds-per-call",
             "4", "--seeds", "0", "--etas", "0.5", "--workers", "2", "--out", str(tmp_path),
         ],

@@ -9,31 +9,19 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from mipmech import (
-    Budget,
-    InputError,
-    Instance,
-    Mechanism,
-    Smoothed,
-    Stop,
-    certify,
-    make_instance,
-    recount,
-    reduce,
-    theory,
-)
-from mipmech.model import families
+from mipmech import Budget, InputError, Instance, Mechanism, certify, make_instance, recount, theory
+from mipmech.budget import Stop
+from mipmech.model import Smoothed, families, reduce
 from mipmech.plots.learning import learning_picture, save_learning_picture
-from mipmech.studies.learning.curve import (
-    LearningCurve,
-    Spread,
+from mipmech.studies.learning.curve import learn
+from mipmech.studies.learning.source import (
     default_sizes,
     draw,
     largest_size,
-    learn,
     open_source,
     population,
 )
+from mipmech.studies.spread import Spread
 from mipmech.terminal.learning import tell_learning
 from tests.conftest import ROOT
 
@@ -127,7 +115,7 @@ def test_more_data_learn_better_rules(curve):
     assert rows[-1].at_least.median > rows[0].at_least.median
     for row in rows:
         gains = [point.gain for point in curve.points if point.size == row.size]
-        assert row.gain == Spread(float(np.median(gains)), min(gains), max(gains))
+        assert row.gain == Spread.of(gains)
         assert (row.samples, row.still_open) == (6, 0)
 
 
@@ -299,8 +287,7 @@ def test_no_time_no_points(mixture, tmp_path, capsys):
     assert not found.complete
     assert found.summary() == ()
     assert "0 of" in repr(found)
-    found.save(tmp_path)
-    assert LearningCurve.load(tmp_path) == found
+    assert json.loads(found.save(tmp_path).read_text())["points"] == []
     save_learning_picture(found, tmp_path / "none.png")
     tell_learning(found)
     assert "from none of" in capsys.readouterr().out
@@ -455,58 +442,13 @@ def test_sources_by_name(tmp_path):
 
 
 @pytest.mark.parametrize("which", ["curve", "from_data"])
-def test_files_read_back_the_same(which, tmp_path, request):
+def test_files_hold_what_is_printed(which, tmp_path, request):
     found = request.getfixturevalue(which)
     file = found.save(tmp_path / "deep" / "folder")
     assert file.name == "learning.json"
-    back = LearningCurve.load(file.parent)
-    assert back == found
-    assert back.to_dict() == found.to_dict()
     content = json.loads(file.read_text(), parse_constant=pytest.fail)
-    assert content["format"] == "mipmech/learning@1"
+    assert content["format"] == "mipmech/learning@2"
     assert content == json.loads(json.dumps(found.to_dict(), allow_nan=False))
-
-
-def test_faulty_files_are_refused(curve, tmp_path):
-    good = json.loads(curve.save(tmp_path).read_text())
-    file = tmp_path / "learning.json"
-
-    def refused(text):
-        file.write_text(text)
-        with pytest.raises(InputError) as caught:
-            LearningCurve.load(tmp_path)
-        assert caught.value.file == str(file)
-        return caught.value.field
-
-    for text in ("", "[]", "{", "3", "[" * 100_000, '{"format": NaN}', "9" * 5000):
-        assert refused(text) in (None, "format")
-    for key in ("source", "settings", "points", "best", "stop", "seconds", "format"):
-        assert refused(json.dumps({k: v for k, v in good.items() if k != key})) == key
-    for path, value, field in (
-        (["format"], "mipmech/learning@2", "format"),
-        (["source", "kind"], "dream", "kind"),
-        (["source", "name"], "a\x1b[31mb", "name"),
-        (["source", "equal_costs"], 1, "equal_costs"),
-        (["settings", "sizes"], [1, "2"], "sizes"),
-        (["points", 0, "gain"], "much", "gain"),
-        (["points", 0, "gain"], True, "gain"),
-        (["points", 0, "mechanism"], {"weights": [0.0], "threshold": 1.0}, "weights"),
-        (["points", 0, "held_out"], None, "held_out"),
-        (["points", 0], 7, "sample"),
-        (["stop"], "boredom", "stop"),
-        (["source", "rank"], 0, "rank"),
-        (["source", "features"], ["x"], "weights"),
-        (["settings", "delta"], 2.0, "delta"),
-        (["points", 0, "size"], 26, "size"),
-    ):
-        bad = json.loads(json.dumps(good))
-        place = bad
-        for step in path[:-1]:
-            place = place[step]
-        place[path[-1]] = value
-        assert refused(json.dumps(bad)) == field
-    with pytest.raises(InputError, match="cannot be read"):
-        LearningCurve.load(tmp_path / "nowhere")
 
 
 def test_a_folder_that_is_a_file_is_not_replaced(curve, tmp_path):
@@ -546,8 +488,7 @@ def test_hostile_names_and_extreme_units(capsys, tmp_path):
             assert found.complete
             tell_learning(found)
             assert "[red]{0} %s <b>" in " ".join(capsys.readouterr().out.split())
-            found.save(tmp_path)
-            assert LearningCurve.load(tmp_path) == found
+            assert json.loads(found.save(tmp_path).read_text())["source"]["name"] == base.name
     assert learning_picture(found).get_suptitle().startswith("$x_1$ [red]{0}")
 
 

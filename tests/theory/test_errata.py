@@ -10,16 +10,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from mipmech import (
-    InputError,
-    Instance,
-    Mechanism,
-    best_threshold,
-    example1,
-    linear_response,
-    recount,
-    theory,
-)
+from mipmech import InputError, Instance, Mechanism, best_threshold, recount, theory
+from mipmech.model import example1, linear_response
 
 
 def test_e1_theorem2_grid_covers_only_positive_thresholds():

@@ -11,22 +11,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from mipmech import (
-    InputError,
-    Instance,
-    Mechanism,
-    Smoothed,
-    best_threshold,
-    densest_threshold,
-    describe,
-    evaluate,
-    example1,
-    from_reduced,
-    oracle,
-    recount,
-    reduce,
-    theory,
-)
+from mipmech import InputError, Instance, Mechanism, ask, best_threshold, describe, recount, theory
+from mipmech.model import Smoothed, densest_threshold, evaluate, example1, from_reduced, reduce
 from mipmech.oracles.base import infeasible
 from tests import referee
 from tests.samples import instances, mechanisms
@@ -368,12 +354,12 @@ def test_grids_of_the_odd_cases():
     with pytest.raises(InputError, match="choose a larger one"):
         theory.paper_etas(1.0, 1e-3, 1.0, 1.0)
     wide = reduce(Instance.from_arrays(np.eye(2) * 1e90, [1.0, 1.0], visible=[0, 1], cost=1.0))
-    for ask in (
+    for call in (
         lambda: theory.angular_grid(wide, 1e-3),
         lambda: theory.paper_etas(1.0, 1e-90, 1.0, 1.0),
     ):
         with pytest.raises(InputError, match="choose a larger one"):
-            ask()
+            call()
     assert theory.paper_etas(1.0, 0.5, 1e100, 1.0).shape == (17,)
     assert theory.paper_etas(1.0, 7.0, 1.0, 1.0).tolist() == [0.0, 1.0]
 
@@ -542,7 +528,7 @@ def test_results_can_be_written_as_json():
         theory.held_out_bound(instance, rule.mechanism),
         theory.quarter(instance, rule.mechanism)[1],
         describe(instance),
-        oracle(geometry, geometry.p_norm),
+        ask(geometry, geometry.p_norm),
     ]
     for result in results:
         assert json.loads(json.dumps(result.to_dict(), allow_nan=False))
@@ -550,7 +536,7 @@ def test_results_can_be_written_as_json():
 
 
 def test_other_arguments_are_checked():
-    for ask in (
+    for call in (
         lambda: theory.tail_radius(3, 1.0, 1.0, 1.5),
         lambda: theory.tail_radius(3, 1.0, 1.0, 0.0),
         lambda: theory.uniform_deviation(0, 2, 1.0, 0.1),
@@ -559,7 +545,7 @@ def test_other_arguments_are_checked():
         lambda: theory.projection_rule(example1(5), "grdi"),
     ):
         with pytest.raises(InputError):
-            ask()
+            call()
     assert theory.density_ratio(1e-3, 1.0, 1.0, 1.0, 1.0) == math.inf
 
 

@@ -20,7 +20,7 @@ from mipmech.cli.executors import check_choice
 from mipmech.studies.batch import RunFolder, bench, status
 from mipmech.studies.batch.folder import RECORDS
 from mipmech.workers.dask import Cluster, local, on_worker
-from mipmech.workers.processes import Ended, ExecutorLost, Task
+from mipmech.workers.executor import Ended, ExecutorLost, Task
 from tests import batches
 from tests.batches import SMALL, lines, results, write_plan
 from tests.studies.test_batch import LONG

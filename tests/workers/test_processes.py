@@ -13,7 +13,8 @@ from multiprocessing.connection import wait as wait_for
 import pytest
 
 from mipmech.workers import processes
-from mipmech.workers.processes import ONE_THREAD, ExecutorLost, Processes, Task
+from mipmech.workers.executor import ExecutorLost, Task
+from mipmech.workers.processes import ONE_THREAD, Processes
 
 PATIENT = 120.0
 MEGABYTE = 1 << 20

@@ -26,7 +26,7 @@ Symbols = NDArray[np.uint8]
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class CellProblem:
     """What is maximised, and over which directions v on the unit sphere of R^d.
 
     The score of agent i is shift_i + v·y_i, to within slack_i.
@@ -105,7 +105,7 @@ class Block:
     children: list[Block] = field(default_factory=list)
 
 
-def roots(problem: Problem) -> list[Block]:
+def roots(problem: CellProblem) -> list[Block]:
     """The facets of the cube, with all thresholds: facet j, first x_j = 1, then x_j = −1."""
     d = problem.dimension
     low, high = problem.thresholds
@@ -175,7 +175,7 @@ class Searched(NamedTuple):
         ]  # fmt: skip
 
 
-def search(problem: Problem, block: Block, orders: Orders) -> Searched:
+def search(problem: CellProblem, block: Block, orders: Orders) -> Searched:
     """Search a block."""
     found = kernel.search_block(
         problem.kind, problem.y, problem.shift, problem.slack, problem.reach, problem.weight,
@@ -187,7 +187,7 @@ def search(problem: Problem, block: Block, orders: Orders) -> Searched:
     return searched._replace(agents=searched.agents[: searched.offsets[-1]])
 
 
-def alone(problem: Problem, block: Block) -> tuple[Problem, Block]:
+def alone(problem: CellProblem, block: Block) -> tuple[CellProblem, Block]:
     """A problem with nobody but the agents of a block, numbered anew: small enough to be sent."""
     chosen = block.agents
     small = replace(
@@ -206,5 +206,5 @@ def at_home(found: Searched, block: Block) -> Searched:
 def warm() -> None:
     """Load the compiled code."""
     y, one, none = np.ones((1, 1)), np.ones(1), np.zeros(1)
-    problem = Problem(kernel.GAIN, y, none, none, one, one, one)
+    problem = CellProblem(kernel.GAIN, y, none, none, one, one, one)
     search(problem, roots(problem)[0], Orders(math.inf, 0.0, np.empty(0), 0.0, 0))

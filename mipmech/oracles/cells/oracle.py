@@ -61,15 +61,15 @@ from mipmech.model.geometry import Geometry
 from mipmech.model.grading import Recount
 from mipmech.model.mechanism import Mechanism, from_reduced
 from mipmech.model.thresholds import best_threshold, densest_threshold
-from mipmech.oracles.base import Answer, answer_infeasible, grade, infeasible
+from mipmech.oracles.base import Answer, Oracle, answer_infeasible, grade, infeasible
 from mipmech.oracles.cells import kernel
-from mipmech.oracles.cells.blocks import Problem, warm
+from mipmech.oracles.cells.blocks import CellProblem, warm
 from mipmech.oracles.cells.search import CellSearch
 from mipmech.oracles.shared.slices import Masses, Slice, masses, slice_at
 from mipmech.rationals import round_down
 from mipmech.tolerances import EPSILON
+from mipmech.workers.executor import Executor
 from mipmech.workers.ordered import Workers
-from mipmech.workers.processes import Executor
 
 Floats = NDArray[np.float64]
 
@@ -97,7 +97,7 @@ def rounding_of_scores(y: Floats, reach: Floats) -> Floats:
     return rounded
 
 
-class Best:
+class Keeper:
     """The best mechanism found, as graded."""
 
     def __init__(self) -> None:
@@ -113,7 +113,7 @@ class Best:
 
 
 @dataclass(frozen=True)
-class Cells:
+class Cells(Oracle):
     """The density oracle by cells: exact, up to ties that floats cannot tell.
 
     most_nodes : nodes after which it gives up and leaves a gap
@@ -142,7 +142,7 @@ class Cells:
             geometry,
             eta,
             None if best.recount is None else best.recount.mechanism,
-            at_most=min(Fraction(1), Fraction(search.upper) * mass.unit),
+            upper=min(Fraction(1), Fraction(search.upper) * mass.unit),
             level="attested",
             stop=Stop.INTERRUPTED if timer.interrupted and stop is Stop.TIME else stop,
             timer=timer,
@@ -152,12 +152,12 @@ class Cells:
 
 def density_search(
     geometry: Geometry, eta: float, timer: Timer, most: float = math.inf, keep: bool = False
-) -> tuple[CellSearch, Best, Stop]:
+) -> tuple[CellSearch, Keeper, Stop]:
     """Search for the densest mechanism at η; values are whole weights (`slices.Masses`)."""
     part = slice_at(geometry, eta)
     mass = masses(geometry.instance.weights[part.agents])
     problem = density_problem(part, mass)
-    best = Best()
+    best = Keeper()
 
     def offer(v: Floats, _estimate: float) -> float:
         found = densest_threshold(geometry.instance, _direction(part, v)).recount
@@ -178,11 +178,11 @@ def density_search(
     return search, best, stop
 
 
-def density_problem(part: Slice, mass: Masses) -> Problem:
+def density_problem(part: Slice, mass: Masses) -> CellProblem:
     """Density on a slice of directions."""
     y, shift, slack, reach = _scores(part, np.minimum(part.reach, LONG))
     weight, p = mass.whole.astype(np.float64), np.zeros(len(y))
-    return Problem(kernel.DENSITY, y, shift, slack, reach, weight, p, finest=FINEST_DENSITY)
+    return CellProblem(kernel.DENSITY, y, shift, slack, reach, weight, p, finest=FINEST_DENSITY)
 
 
 @dataclass(frozen=True)
@@ -204,9 +204,11 @@ class CellsSoft(Cells):
             return answer_infeasible(self, eta, timer, soft=True)
         part = slice_at(geometry, eta)
         y, shift, slack, reach = _scores(part, part.reach)
-        problem = Problem(kernel.SOFT, y, shift, slack, reach, part.weight.copy(), np.zeros(len(y)))
+        problem = CellProblem(
+            kernel.SOFT, y, shift, slack, reach, part.weight.copy(), np.zeros(len(y))
+        )
         unit = Fraction(geometry.unit)
-        best = Best()
+        best = Keeper()
 
         def offer(v: Floats, _estimate: float) -> float:
             found = best_threshold(geometry.instance, _direction(part, v))
@@ -229,7 +231,7 @@ class CellsSoft(Cells):
             geometry,
             eta,
             None if best.recount is None else best.recount.mechanism,
-            at_most=_above(search, problem) * unit,
+            upper=_above(search, problem) * unit,
             level="attested",
             stop=Stop.INTERRUPTED if timer.interrupted and stop is Stop.TIME else stop,
             timer=timer,
@@ -244,7 +246,7 @@ def _run(search: CellSearch, timer: Timer, most: float) -> Stop:
 
 
 def _scores(part: Slice, reach: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-    """y, shift, slack and reach of `cell_search.Problem` on a slice at one η."""
+    """y, shift, slack and reach of `cell_search.CellProblem` on a slice at one η."""
     y = np.ascontiguousarray((math.sin(part.angle) * part.across).T)
     shift = math.cos(part.angle) * part.along
     slack = part.slack + rounding_of_scores(np.vstack([y, shift]), reach)
@@ -259,12 +261,12 @@ def _any_direction(dimension: int) -> Floats:
     return np.eye(max(dimension, 1))[0, :dimension]
 
 
-def _above(search: CellSearch, problem: Problem) -> Fraction:
+def _above(search: CellSearch, problem: CellProblem) -> Fraction:
     """The search's upper bound for sums in floats, with their rounding added."""
     return Fraction(search.upper) * RELATIVE + Fraction(_doubt(problem))
 
 
-def _doubt(problem: Problem) -> float:
+def _doubt(problem: CellProblem) -> float:
     """What sums over all agents may be off by."""
     m = problem.y.shape[1]
     size = np.sqrt((problem.y**2).sum(axis=0)) + np.abs(problem.shift) + problem.reach
@@ -274,7 +276,7 @@ def _doubt(problem: Problem) -> float:
 # ------------------------------------------------------------------ the gain over all directions
 
 
-def gain_problem(geometry: Geometry, etas: Floats | None = None) -> Problem:
+def gain_problem(geometry: Geometry, etas: Floats | None = None) -> CellProblem:
     """The gain over all directions, or over those with one of these values of η."""
     counts = geometry.weight > 0
     z = np.ascontiguousarray(geometry.z[counts].T)
@@ -283,7 +285,7 @@ def gain_problem(geometry: Geometry, etas: Floats | None = None) -> Problem:
     rates = np.empty(0) if etas is None else np.sort(etas)
     # What v·p may be off by, and the band within which η counts as met.
     band = geometry.rounding.p + (2 * geometry.band + 64 * EPSILON) * geometry.p_norm
-    return Problem(
+    return CellProblem(
         kernel.GAIN, z, np.zeros(z.shape[1]), slack, reach, geometry.weight[counts].copy(),
         geometry.p.copy(), rates, band,
     )  # fmt: skip
@@ -307,7 +309,7 @@ class GainSearch:
     ) -> None:
         self.geometry = geometry
         self.timer = timer
-        self.best = Best()
+        self.best = Keeper()
         self.problem = gain_problem(geometry)
         factor = 1 / (1 - max(gap, LEAST_GAP)) * (1 - ROOM)
         self.search = CellSearch(

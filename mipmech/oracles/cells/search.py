@@ -25,9 +25,9 @@ from mipmech.budget import Stop, Timer
 from mipmech.oracles.cells import kernel
 from mipmech.oracles.cells.blocks import (
     Block,
+    CellProblem,
     Floats,
     Orders,
-    Problem,
     Searched,
     Symbols,
     alone,
@@ -36,8 +36,8 @@ from mipmech.oracles.cells.blocks import (
     search,
     warm,
 )
+from mipmech.workers.executor import Executor, ExecutorLost
 from mipmech.workers.ordered import STOPPED, Crew, Workers, crew
-from mipmech.workers.processes import Executor, ExecutorLost
 
 # Blocks searched with the same incumbent; more would wait for news of each other too long.
 LOT = 8
@@ -83,7 +83,7 @@ class CellSearch:
 
     def __init__(
         self,
-        problem: Problem,
+        problem: CellProblem,
         offer: Offer,
         timer: Timer,
         *,

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from mipmech.budget import Budget, Stop, Timer
 from mipmech.errors import InputError
 from mipmech.model.geometry import Geometry
-from mipmech.oracles.base import Answer, answer_infeasible, grade, infeasible
+from mipmech.oracles.base import Answer, Oracle, answer_infeasible, grade, infeasible
 from mipmech.oracles.shared.cones import sphere
 from mipmech.oracles.shared.goals import Density
 from mipmech.oracles.shared.incumbent import GRADED, Incumbent
@@ -110,7 +110,7 @@ def unit(v: Floats) -> Floats:
 
 
 @dataclass(frozen=True)
-class Heuristic(ABC):
+class Heuristic(Oracle, ABC):
     """A heuristic oracle: rounds of work until it is content.
 
     seed : the same seed, the same answer

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from mipmech.budget import Budget
 from mipmech.oracles.heuristics.explore import Explorer, Heuristic, unit
 from mipmech.oracles.milp.oracle import Milp, box_of, hull_of, model_of
-from mipmech.oracles.shared.cones import Cones, halves, ranges, sphere
+from mipmech.oracles.shared.cones import ConeSet, halves, ranges, sphere
 from mipmech.oracles.shared.goals import Density
 from mipmech.oracles.shared.recovery import clear
 from mipmech.oracles.shared.slices import Slice
@@ -55,7 +55,7 @@ class Rounding(Heuristic):
         relaxation = _Relaxation(_of_some(part, some, turn))
         facets = sphere(d)
         todo = [facets[i : i + 1] for i in range(len(facets))]
-        waiting: list[tuple[float, int, Cones]] = []
+        waiting: list[tuple[float, int, ConeSet]] = []
         for solved_so_far in range(len(facets) + 2 * DIVES):
             if not todo and waiting:
                 both = halves(heapq.heappop(waiting)[2])
@@ -106,7 +106,7 @@ class _Relaxation:
         self.goal = Density.on(part)
         self.program: Program | None = None
 
-    def solve(self, cone: Cones, budget: Budget) -> Solved:
+    def solve(self, cone: ConeSet, budget: Budget) -> Solved:
         """Solve the relaxation over one cone."""
         from formulations.margin import set_margin  # noqa: PLC0415  (slow to import)
         from formulations.unit_norm import set_cone  # noqa: PLC0415
@@ -122,7 +122,7 @@ class _Relaxation:
             set_margin(self.program.model, **limits)
         return self.program.solve(budget)
 
-    def _limits(self, cone: Cones) -> dict[str, Any]:
+    def _limits(self, cone: ConeSet) -> dict[str, Any]:
         """The range of every score over the cone, and of the thresholds worth a look."""
         where = ranges(self.part, cone)
         lowest, highest = where.low[0], where.high[0]

@@ -41,9 +41,9 @@ from numpy.typing import NDArray
 from mipmech.budget import Budget, Stop
 from mipmech.errors import InputError
 from mipmech.model.geometry import Geometry
-from mipmech.oracles.base import Answer, answer_infeasible, grade, infeasible
-from mipmech.oracles.milp.search import ROUNDS, Plan, Search, Verdict
-from mipmech.oracles.shared.cones import Cones, ranges, stabbed_more
+from mipmech.oracles.base import Answer, Oracle, answer_infeasible, grade, infeasible
+from mipmech.oracles.milp.search import ROUNDS, CountingPlan, Proof, Search
+from mipmech.oracles.shared.cones import ConeSet, ranges, stabbed_more
 from mipmech.oracles.shared.goals import UP, Density, Goal, SoftDensity
 from mipmech.oracles.shared.recovery import clear, climb
 from mipmech.oracles.shared.slices import Slice, slice_at
@@ -72,7 +72,7 @@ NODES = 3000
 
 
 @dataclass(frozen=True)
-class Milp:
+class Milp(Oracle):
     """The density oracle.
 
     norm : how ‖u‖ = 1 is approximated
@@ -134,7 +134,7 @@ def _ask(oracle: Milp, geometry: Geometry, eta: float, budget: Budget, gap: floa
             prover = _Prover(oracle, budget) if worth else None
             later = max(oracle.counting // 10, 1)
             nodes = math.inf if budget.nodes is None else budget.nodes
-            plan = Plan(oracle.counting, later, oracle.most_cones, nodes)
+            plan = CountingPlan(oracle.counting, later, oracle.most_cones, nodes)
             stop = search.run(prover, plan)
         else:
             stop = _whole_sphere(oracle, search, budget)
@@ -150,7 +150,7 @@ def _ask(oracle: Milp, geometry: Geometry, eta: float, budget: Budget, gap: floa
         mechanism,
         stop=stop,
         timer=timer,
-        at_most=goal.exactly(search.upper),
+        upper=goal.exactly(search.upper),
         level="attested",
         soft=gap is not None,
         work={
@@ -181,7 +181,7 @@ def soft_bound(
     search = Search(part, goal, budget.start(), target / geometry.unit)
     if not search.refute(cones) and milp and not search.exceeded and part.dimension > 1:
         prover = _Prover(Milp(), budget) if _worth_a_model(part, goal) else None
-        search.run(prover, Plan(cones, cones // 4, 4 * cones))
+        search.run(prover, CountingPlan(cones, cones // 4, 4 * cones))
     return goal.exactly(search.upper) * (1 + 8 * Fraction(EPSILON))
 
 
@@ -290,7 +290,7 @@ class _Prover:
         self.oracle = oracle
         self.budget = budget
 
-    def __call__(self, search: Search, cones: Cones) -> tuple[Verdict, float]:
+    def __call__(self, search: Search, cones: ConeSet) -> tuple[Proof, float]:
         part, goal = search.part, search.goal
         data = Data.of(part, goal)
         units, bound, cutoff = _cutoff(search, data)
@@ -300,10 +300,10 @@ class _Prover:
         if solved.stop is Stop.INTERRUPTED:
             search.timer.interrupted = True
         if solved.has is Has.INFEASIBLE:
-            return Verdict.CLOSED, bound
+            return Proof.CLOSED, bound
         if solved.values and _recover(search, solved):
-            return Verdict.BETTER, math.inf
-        return Verdict.UNDECIDED, math.inf
+            return Proof.BETTER, math.inf
+        return Proof.UNDECIDED, math.inf
 
     def _solve(
         self,
@@ -355,7 +355,7 @@ def box_of(part: Slice) -> tuple[Floats, Floats]:
     return support(np.eye(k), p, math.cos(part.most), math.cos(part.least))
 
 
-def _limits(search: Search, cones: Cones) -> dict[str, Any]:
+def _limits(search: Search, cones: ConeSet) -> dict[str, Any]:
     """The range of every agent's score over these cones, and the thresholds worth a look there.
 
     For density: where, in some cone, more than the best found can be in the margin; moreover b may
@@ -382,7 +382,7 @@ def _limits(search: Search, cones: Cones) -> dict[str, Any]:
     return {"lowest": lowest, "highest": highest, "window": (low, high)}
 
 
-def hull_of(part: Slice, cones: Cones) -> Any:
+def hull_of(part: Slice, cones: ConeSet) -> Any:
     """The common hull of cones of one facet, as a polytope in the coordinates of the model.
 
     With x_f = s = ±1 on the facet, the box low_j ≤ x_j ≤ high_j is the cone
@@ -401,7 +401,7 @@ def hull_of(part: Slice, cones: Cones) -> Any:
             above[j], above[facet] = 1.0, -low[j] * sign
             below[j], below[facet] = -1.0, high[j] * sign
             rows += [above, below]
-    whole = Cones(low[None, :], high[None, :], np.zeros(1))
+    whole = ConeSet(low[None, :], high[None, :], np.zeros(1))
     where = ranges(part, whole)
     cosine = math.sqrt(max(0.0, 1 - float(where.sine[0]) ** 2))
     sines = sorted(math.sin(t) for t in (part.least, part.most))

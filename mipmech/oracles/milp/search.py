@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mipmech.budget import Event, Stop, Timer
-from mipmech.oracles.shared.cones import Cones, Frontier, Ranges, halves, joined, ranges, sphere
+from mipmech.oracles.shared.cones import ConeSet, Frontier, Ranges, halves, joined, ranges, sphere
 from mipmech.oracles.shared.goals import NUMBERS, Goal
 from mipmech.oracles.shared.incumbent import Incumbent
 from mipmech.oracles.shared.slices import Slice
@@ -47,7 +47,7 @@ AT_FIRST = 20_000
 FINEST = 1e-10
 
 
-class Verdict(Enum):
+class Proof(Enum):
     """What a prover says about some open cones."""
 
     CLOSED = "nothing better in them"
@@ -59,8 +59,8 @@ class Verdict(Enum):
 class Group:
     """Open cones of one facet, and those of them too fine to cut."""
 
-    cones: Cones
-    fine: Cones
+    cones: ConeSet
+    fine: ConeSet
 
     @property
     def bound(self) -> float:
@@ -69,7 +69,7 @@ class Group:
 
 
 @dataclass(frozen=True)
-class Plan:
+class CountingPlan:
     """How many cones to count before the prover is asked, then in each group, and at most.
 
     nodes : a prover's nodes, at most
@@ -81,7 +81,7 @@ class Plan:
     nodes: float = math.inf
 
 
-Prover = Callable[["Search", Cones], tuple[Verdict, float]]
+Prover = Callable[["Search", ConeSet], tuple[Proof, float]]
 
 
 class Search(Incumbent):
@@ -96,7 +96,7 @@ class Search(Incumbent):
         self.proved = goal.most
         self.groups: list[Group] = []
         self.active: Frontier | None = None
-        self.hand: Cones | None = None
+        self.hand: ConeSet | None = None
         self.ceiling = math.inf
         self.exceeded = False
         self.work = 0
@@ -193,7 +193,7 @@ class Search(Incumbent):
         self.groups = [self._bounded(sphere(self.part.dimension))]
         self.proved = 0.0
 
-    def run(self, prove: Prover | None, plan: Plan) -> Stop:
+    def run(self, prove: Prover | None, plan: CountingPlan) -> Stop:
         """Search until everything is closed, or the time or the plan's cones are used up."""
         self.start()
         self.look(ROUNDS[0], thorough=False)
@@ -243,10 +243,10 @@ class Search(Incumbent):
         self.proved = max([self.proved, *(g.bound for g in self.groups if g.bound <= enough)])
         self.groups = [group for group in self.groups if group.bound > enough]
 
-    def _bounded(self, cones: Cones) -> Group:
+    def _bounded(self, cones: ConeSet) -> Group:
         """A group of cones that have no bounds yet."""
         where = ranges(self.part, cones)
-        cones = Cones(cones.lower, cones.upper, self.goal.bounds(where, self.best))
+        cones = ConeSet(cones.lower, cones.upper, self.goal.bounds(where, self.best))
         fine = self._too_fine(where)
         return Group(cones[~fine], cones[fine])
 
@@ -278,7 +278,7 @@ class Search(Incumbent):
             self.groups[place] = Group(rest, joined(fine))
             self.active = None
 
-    def _cut(self, cones: Cones, offers: bool) -> tuple[Cones, Cones]:
+    def _cut(self, cones: ConeSet, offers: bool) -> tuple[ConeSet, ConeSet]:
         """The halves of these cones that are still open, and those too fine to be cut again."""
         children = halves(cones)
         where = ranges(self.part, children)
@@ -292,7 +292,7 @@ class Search(Incumbent):
         open_ = bounds > self.goal.enough(self.best)
         self.proved = max(self.proved, float(bounds[~open_].max(initial=0.0)))
         fine = self._too_fine(where)
-        children = Cones(children.lower, children.upper, bounds)
+        children = ConeSet(children.lower, children.upper, bounds)
         return children[open_ & ~fine], children[open_ & fine]
 
     def _too_fine(self, where: Ranges) -> Flags:
@@ -317,20 +317,20 @@ class Search(Incumbent):
 
     def _prove(self, place: int, prove: Prover | None) -> None:
         group = self.groups[place]
-        verdict, bound = Verdict.UNDECIDED, math.inf
+        verdict, bound = Proof.UNDECIDED, math.inf
         if prove is not None:
             verdict, bound = prove(self, joined([group.cones, group.fine]))
-        if verdict is Verdict.CLOSED:
+        if verdict is Proof.CLOSED:
             self.proved = max(self.proved, bound)
             del self.groups[place]
-        elif verdict is Verdict.UNDECIDED and self.timer.left > 0:
+        elif verdict is Proof.UNDECIDED and self.timer.left > 0:
             self.groups[place : place + 1] = _in_two(group)
 
 
 def _by_facet(group: Group) -> list[Group]:
     """The cones of each facet of the cube."""
 
-    def facet(cones: Cones) -> Numbers:
+    def facet(cones: ConeSet) -> Numbers:
         same = (cones.lower == cones.upper) & (np.abs(cones.lower) == 1)
         which = same.argmax(axis=1)
         sign = cones.lower[np.arange(len(cones)), which]
@@ -347,7 +347,7 @@ def _in_two(group: Group) -> list[Group]:
     side = int((high - low).argmax())
     middle = (low[side] + high[side]) / 2
 
-    def left(lot: Cones) -> Flags:
+    def left(lot: ConeSet) -> Flags:
         return np.asarray(lot.lower[:, side] + lot.upper[:, side] < 2 * middle)
 
     a, b = left(group.cones), left(group.fine)

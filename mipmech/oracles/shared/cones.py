@@ -39,7 +39,7 @@ Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
-class Cones:
+class ConeSet:
     """Some cones.
 
     lower, upper : (n, d) arrays, the boxes
@@ -53,36 +53,36 @@ class Cones:
     def __len__(self) -> int:
         return len(self.bound)
 
-    def __getitem__(self, chosen: Flags | Numbers | slice) -> Cones:
-        return Cones(self.lower[chosen], self.upper[chosen], self.bound[chosen])
+    def __getitem__(self, chosen: Flags | Numbers | slice) -> ConeSet:
+        return ConeSet(self.lower[chosen], self.upper[chosen], self.bound[chosen])
 
 
-def joined(parts: Iterable[Cones]) -> Cones:
+def joined(parts: Iterable[ConeSet]) -> ConeSet:
     """Several lots of cones as one."""
     lots = list(parts)
-    return Cones(
+    return ConeSet(
         np.concatenate([c.lower for c in lots]),
         np.concatenate([c.upper for c in lots]),
         np.concatenate([c.bound for c in lots]),
     )
 
 
-def sphere(dimension: int) -> Cones:
+def sphere(dimension: int) -> ConeSet:
     """The 2d facets of the cube: they cover the sphere. A single point for d = 0.
 
     >>> sphere(1).lower.tolist()
     [[1.0], [-1.0]]
     """
     if dimension == 0:
-        return Cones(np.zeros((1, 0)), np.zeros((1, 0)), np.full(1, np.inf))
+        return ConeSet(np.zeros((1, 0)), np.zeros((1, 0)), np.full(1, np.inf))
     signs = np.concatenate([np.eye(dimension), -np.eye(dimension)])
     free = signs == 0
-    return Cones(
+    return ConeSet(
         np.where(free, -1.0, signs), np.where(free, 1.0, signs), np.full(2 * dimension, np.inf)
     )
 
 
-def halves(cones: Cones) -> Cones:
+def halves(cones: ConeSet) -> ConeSet:
     """Each cone cut in two across its longest side."""
     row = np.arange(len(cones))
     side = (cones.upper - cones.lower).argmax(axis=1)
@@ -90,7 +90,9 @@ def halves(cones: Cones) -> Cones:
     upper, lower = cones.upper.copy(), cones.lower.copy()
     upper[row, side] = middle
     lower[row, side] = middle
-    return joined([Cones(cones.lower, upper, cones.bound), Cones(lower, cones.upper, cones.bound)])
+    return joined(
+        [ConeSet(cones.lower, upper, cones.bound), ConeSet(lower, cones.upper, cones.bound)]
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +110,7 @@ class Ranges:
     high: Floats
 
 
-def ranges(part: Slice, cones: Cones) -> Ranges:
+def ranges(part: Slice, cones: ConeSet) -> Ranges:
     """The range of every agent's score u·z_i over each cone and over the slice's angles θ."""
     centre, sine, low, high = _across_in_lots(part.across, cones)
     if part.least == part.most:
@@ -140,7 +142,7 @@ def _turned(part: Slice, along: Floats, across: Floats) -> Floats:
 LOT = 1 << 14
 
 
-def _across_in_lots(y: Floats, cones: Cones) -> tuple[Floats, Floats, Floats, Floats]:
+def _across_in_lots(y: Floats, cones: ConeSet) -> tuple[Floats, Floats, Floats, Floats]:
     """`_across`, a lot of cones at a time."""
     n, size = len(cones), max(1, LOT // len(y))
     if n <= size:
@@ -153,7 +155,7 @@ def _across_in_lots(y: Floats, cones: Cones) -> tuple[Floats, Floats, Floats, Fl
     return centre, sine, low, high
 
 
-def _across(y: Floats, cones: Cones) -> tuple[Floats, Floats, Floats, Floats]:
+def _across(y: Floats, cones: ConeSet) -> tuple[Floats, Floats, Floats, Floats]:
     """Centres, sin α, and the range of y_i·v over each cone."""
     centre, half = (cones.lower + cones.upper) / 2, (cones.upper - cones.lower) / 2
     if centre.shape[1] == 0:
@@ -299,16 +301,16 @@ def soft_stab(starts: Floats, ends: Floats, reach: Floats, weight: Floats) -> Fl
 class Frontier:
     """The open cones, the most promising first.
 
-    Cones with nearly the same bound are kept together, so that taking the best is cheap.
+    ConeSet with nearly the same bound are kept together, so that taking the best is cheap.
     """
 
-    def __init__(self, cones: Cones, grain: float) -> None:
+    def __init__(self, cones: ConeSet, grain: float) -> None:
         self.grain = grain
         self.dropped = -math.inf
-        self.lots: dict[float, list[Cones]] = {}
+        self.lots: dict[float, list[ConeSet]] = {}
         self.add(cones)
 
-    def add(self, cones: Cones) -> None:
+    def add(self, cones: ConeSet) -> None:
         """Put cones back."""
         if not len(cones):
             return
@@ -316,7 +318,7 @@ class Frontier:
         for key in np.unique(keys):
             self.lots.setdefault(float(key), []).append(cones[keys == key])
 
-    def take(self, most: int) -> Cones:
+    def take(self, most: int) -> ConeSet:
         """Remove and return some of the cones with the highest bound."""
         key = max(self.lots)
         lot = joined(self.lots.pop(key))
@@ -350,6 +352,6 @@ class Frontier:
             return -math.inf
         return max(float(lot.bound.max()) for lot in self.lots[max(self.lots)])
 
-    def everything(self) -> Cones:
+    def everything(self) -> ConeSet:
         """All open cones."""
         return joined(lot for lots in self.lots.values() for lot in lots)

@@ -23,7 +23,7 @@ from mipmech.model.geometry import Geometry
 from mipmech.model.grading import Recount
 from mipmech.model.mechanism import from_reduced
 from mipmech.model.thresholds import densest_threshold
-from mipmech.oracles.base import Answer, answer_infeasible, grade, infeasible
+from mipmech.oracles.base import Answer, Oracle, answer_infeasible, grade, infeasible
 from mipmech.oracles.sweep.circle import (
     CIRCLE,
     EVENTS_AT_ONCE,
@@ -51,7 +51,7 @@ STEP = 2.0**-44
 
 
 @dataclass(frozen=True)
-class Sweep:
+class Sweep(Oracle):
     """The densest mechanism at η where a circle of directions, or less, is left: k ≤ 3.
 
     For p = 0 (every direction has η = 0) that is k ≤ 2; at η = ±‖p‖ any k will do.
@@ -93,14 +93,14 @@ class Sweep:
         off += 2 * geometry.rounding.back + 16 * EPSILON
         spread = SAFETY * geometry.radius * (off if geometry.rank > 1 else 0.0)
         best: Recount | None = None
-        at_most = Fraction(0)
+        upper = Fraction(0)
         for u in directions:
             along = from_reduced(geometry, u, 0.0)
             found = densest_threshold(geometry.instance, along, widen=spread * geometry.unit)
-            at_most = max(at_most, found.at_most)
+            upper = max(upper, found.upper)
             best = _denser(geometry, eta, best, found.recount)
         density = Fraction(0) if best is None else best.density
-        timer.tell(density, at_most, len(directions))
+        timer.tell(density, upper, len(directions))
         return grade(
             self,
             geometry,
@@ -108,7 +108,7 @@ class Sweep:
             None if best is None else best.mechanism,
             stop=Stop.FINISHED,
             timer=timer,
-            at_most=at_most,
+            upper=upper,
             level="attested",
             work={"directions": len(directions)},
         )
@@ -166,14 +166,14 @@ class _Density:
         self.attempt(0.0)
         self.timer.tell(self.density, 1, 0)
         most = self.row_bounds()
-        at_most = Fraction(1)
+        upper = Fraction(1)
         if most is not None:
-            at_most = min(at_most, int(most.max()) * self.unit)
-            self.timer.tell(self.density, at_most, len(most))
-            self.search(most, at_most)
-            self.timer.tell(self.density, at_most, len(most))
+            upper = min(upper, int(most.max()) * self.unit)
+            self.timer.tell(self.density, upper, len(most))
+            self.search(most, upper)
+            self.timer.tell(self.density, upper, len(most))
         stop = Stop.FINISHED
-        if self.timer.left == 0 and (most is None or self.density < at_most):
+        if self.timer.left == 0 and (most is None or self.density < upper):
             stop = Stop.INTERRUPTED if self.timer.interrupted else Stop.TIME
         return grade(
             self.oracle,
@@ -182,7 +182,7 @@ class _Density:
             None if self.best is None else self.best.mechanism,
             stop=stop,
             timer=self.timer,
-            at_most=at_most,
+            upper=upper,
             level="attested",
             work={"agents": len(self.mass), "directions": self.tried},
         )
@@ -211,7 +211,7 @@ class _Density:
         turns = np.minimum(events.turns, CIRCLE)
         return counts, np.concatenate([first, turns, first + CIRCLE], axis=1)
 
-    def search(self, most: Numbers, at_most: Fraction) -> None:
+    def search(self, most: Numbers, upper: Fraction) -> None:
         """Grade directions in the middle of the best arcs, until the bound is attained.
 
         The arcs are those of the levels as they are. Of the arcs long enough to be clear of
@@ -230,7 +230,7 @@ class _Density:
                     if int(count[n]) * self.unit <= self.density:
                         break
                     self.attempt(float(place[n]))
-                    if self.density >= at_most or self.tried >= TRIED or self.timer.left == 0:
+                    if self.density >= upper or self.tried >= TRIED or self.timer.left == 0:
                         return
 
     def attempt(self, phi: float) -> None:

@@ -12,7 +12,8 @@ from mipmech.studies.batch.folder import RunFolder
 from mipmech.studies.batch.jobs import expand
 from mipmech.studies.batch.plan import Plan
 from mipmech.studies.batch.runner import Clock, Progress, Summary, run
-from mipmech.workers.processes import Executor, Processes, cores
+from mipmech.workers.executor import Executor
+from mipmech.workers.processes import Processes, cores
 
 
 def bench(

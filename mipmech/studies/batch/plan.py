@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import glob
 import itertools
 import json
@@ -19,12 +18,12 @@ from pathlib import Path
 from typing import Any, get_args
 
 from mipmech import files, validation
-from mipmech.design.algorithm1 import GridName, Skipping, Thresholds
+from mipmech.design.algorithm1 import EPSILON_SHARE, GridName, Skipping, Thresholds
 from mipmech.design.certificate import DEFAULT_GAP, EngineName
 from mipmech.errors import InputError, did_you_mean
 from mipmech.model import families
 from mipmech.model.instance import Instance
-from mipmech.oracles.base import REGISTRY, oracle_class, oracle_named
+from mipmech.oracles.registry import REGISTRY, options_of, oracle_named
 from mipmech.studies.batch import fields
 from mipmech.studies.batch.fields import Field
 from mipmech.studies.comparison.compare import ETA_FRACTIONS, SEEDS, Settings
@@ -222,7 +221,7 @@ TASKS: dict[str, dict[str, Field]] = {
         "options": Field(fields.any_table, {}),
         "seed": Field(fields.whole(0), 0, swept=True),
         "epsilon": Field(fields.real(0.0, above=True), swept=True),
-        "epsilon_share": Field(fields.real(0.0, above=True), 0.05, swept=True),
+        "epsilon_share": Field(fields.real(0.0, above=True), EPSILON_SHARE, swept=True),
         "grid": Field(fields.one_of(get_args(GridName)), "angular", swept=True),
         "sigma": Field(fields.real(0.0, above=True)),
         "radius": Field(fields.real(0.0, above=True)),
@@ -301,7 +300,7 @@ def _asking(kind: str, values: Options, where: str) -> list[Options]:
     for choice in _product({**values, **single}, where):
         seed = choice.pop("seed")
         own = dict(options[choice["oracle"]])
-        if getattr(oracle_class(choice["oracle"]), "randomised", False):
+        if oracle_named(choice["oracle"]).randomised:
             own["seed"] = seed
         if kind == "oracle":
             name, eta = choice.pop("at")
@@ -314,7 +313,7 @@ def _asking(kind: str, values: Options, where: str) -> list[Options]:
 
 def _options(oracle: str, given: Options, where: str) -> Options:
     """Options of an oracle, checked; those that say what is so anyway are left out."""
-    defaults = {field.name: field.default for field in dataclasses.fields(oracle_class(oracle))}
+    defaults = options_of(oracle_named(oracle))
     found = {}
     for name, value in given.items():
         place = f"{where}.{name}"

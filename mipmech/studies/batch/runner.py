@@ -29,7 +29,7 @@ from mipmech.studies.batch.jobs import Expansion, Job
 from mipmech.studies.batch.journal import Journal, JournalFault
 from mipmech.studies.batch.tasks import CERTIFICATES, Outcome, perform, prepare
 from mipmech.studies.forecast import TRIES, Forecast
-from mipmech.workers.processes import Ended, Executor, ExecutorLost, How, Task
+from mipmech.workers.executor import Ended, Executor, ExecutorLost, How, Task
 
 # How often the journal and the clock are looked at while workers work.
 HEARTBEAT = 0.05

@@ -17,10 +17,10 @@ from mipmech.budget import Budget, Event
 from mipmech.design import algorithm1
 from mipmech.design.certificate import Certificate, certify
 from mipmech.model.instance import Instance
-from mipmech.oracles.base import eta_of, oracle_named
+from mipmech.oracles.ask import eta_of
+from mipmech.oracles.registry import oracle_named
 from mipmech.rationals import round_down
-from mipmech.studies.comparison.compare import ask, made_by, reduced, reference, warm
-from mipmech.theory.projection import gain_ceiling
+from mipmech.studies.comparison.compare import answer_all, made_by, reduced, reference, warm
 
 # Steps of the bounds over time that are kept at most: the last ones, and every second one before.
 LONGEST_TRACE = 200
@@ -115,7 +115,7 @@ def _solve(sample: Instance, options: Options, seconds: float) -> Outcome:
     geometry = reduced(sample)
     epsilon = options["epsilon"]
     if epsilon is None:
-        epsilon = gain_ceiling(sample) * options["epsilon_share"] or 1.0
+        epsilon = algorithm1.default_epsilon(sample, options["epsilon_share"])
     trace = _Trace()
     found = algorithm1.solve(
         geometry,
@@ -133,7 +133,7 @@ def _solve(sample: Instance, options: Options, seconds: float) -> Outcome:
     status = "gap" if everywhere else "feasible"
     lower = round_down(found.gain)
     bounds = Bounds("gain", status, lower, upper, "attested" if everywhere else None)
-    return Outcome({**found.to_dict(), "epsilon": epsilon}, bounds, tuple(trace.steps))
+    return Outcome(found.to_dict(), bounds, tuple(trace.steps))
 
 
 def _certify(sample: Instance, options: Options, seconds: float) -> Outcome:
@@ -176,7 +176,7 @@ def _reference(sample: Instance, options: Options, seconds: float) -> Outcome:
 def _ask(sample: Instance, options: Options, seconds: float) -> Outcome:
     fractions = options["eta_fractions"]
     asked = oracle_named(options["oracle"], **options["options"])
-    run = ask(sample, options["oracle"], options["seed"], asked, fractions, seconds)
+    run = answer_all(sample, options["oracle"], options["seed"], asked, fractions, seconds)
     return Outcome(asdict(run), Bounds("gain", "feasible", run.gain, None, None))
 
 

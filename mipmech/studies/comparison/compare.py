@@ -29,11 +29,12 @@ from mipmech.model.geometry import Geometry, reduce
 from mipmech.model.grading import Recount
 from mipmech.model.instance import Instance
 from mipmech.model.thresholds import best_threshold
-from mipmech.oracles.base import Oracle, infeasible, oracle_class, oracle_named
+from mipmech.oracles.base import Oracle, infeasible
+from mipmech.oracles.registry import oracle_class, oracle_named
 from mipmech.rationals import round_down, round_up
 from mipmech.studies.comparison.results import Bounds, Call, Comparison, Problem, Run
 from mipmech.studies.forecast import Done, Forecast, Job, run
-from mipmech.theory.grids import quarter
+from mipmech.theory.lemma4 import quarter
 from mipmech.version import __version__
 from mipmech.workers.processes import cores
 
@@ -257,7 +258,7 @@ class _Work:
         settings = self.settings
         limit = settings.seconds_per_call * len(settings.eta_fractions)
         arguments = (sample, name, seed, oracle, settings.eta_fractions, settings.seconds_per_call)
-        self.jobs.append(Job(ask, arguments, name, limit))
+        self.jobs.append(Job(answer_all, arguments, name, limit))
         self.about.append((sample, None, name, seed, repr(oracle)))
 
     def run(self, timer: Timer, watch: Callable[[Progress], None] | None) -> Comparison:
@@ -390,7 +391,7 @@ def _best(runs: Iterable[Run], fraction: float | None) -> float:
     if fraction is None:
         return max((max(run.gain, run.gain_two) for run in runs), default=0.0)
     calls = (call for run in runs for call in run.calls if not call.soft)
-    return max((call.value for call in calls if call.eta_fraction == fraction), default=0.0)
+    return max((call.lower for call in calls if call.eta_fraction == fraction), default=0.0)
 
 
 def _group(sample: Instance) -> str:
@@ -455,7 +456,7 @@ def no_bounds(sample: Instance, fraction: float | None, seconds: float) -> Bound
     return Bounds(0.0, upper, "proved", seconds, stated(sample, fraction))
 
 
-def ask(
+def answer_all(
     sample: Instance,
     name: str,
     seed: int | None,
@@ -503,9 +504,9 @@ def _call(
     call = Call(
         eta_fraction=fraction,
         eta=eta,
-        value=round_down(answer.value),
+        lower=round_down(answer.lower),
         soft=answer.soft,
-        at_most=None if answer.at_most is None else round_up(answer.at_most),
+        upper=None if answer.upper is None else round_up(answer.upper),
         status=answer.status,
         stop=answer.stop.value,
         seconds=answer.seconds,

@@ -21,7 +21,7 @@ from __future__ import annotations
 import json
 import math
 import statistics
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -31,6 +31,7 @@ import numpy as np
 
 from mipmech import files
 from mipmech.errors import InputError
+from mipmech.studies.spread import Spread
 from mipmech.tolerances import ROUNDING
 
 FORMAT = "mipmech/comparison@1"
@@ -119,17 +120,17 @@ class Call:
     """One question to an oracle.
 
     eta_fraction, eta : what was asked
-    value : the density of the mechanism found, recounted (soft density, if ``soft``)
-    at_most : the oracle's own upper bound; None for heuristics
+    lower : the density of the mechanism found, recounted (soft density, if ``soft``)
+    upper : the oracle's own upper bound; None for heuristics
     gain, gain_two : of the rule with the best threshold, and with the better of the paper's two
     trace : (seconds, value so far, bound so far) whenever one of them changed
     """
 
     eta_fraction: float
     eta: float
-    value: float
+    lower: float
     soft: bool
-    at_most: float | None
+    upper: float | None
     status: str
     stop: str
     seconds: float
@@ -187,28 +188,7 @@ class Violation:
 
 
 @dataclass(frozen=True)
-class Spread:
-    """Figures of one kind: no middle without its spread."""
-
-    worst: float
-    low: float
-    median: float
-    high: float
-    best: float
-    count: int
-
-    @classmethod
-    def of(cls, values: Iterable[float]) -> Spread | None:
-        """Least, quartiles and greatest; None without values."""
-        array = np.array(list(values), dtype=np.float64)
-        if not len(array):
-            return None
-        worst, low, median, high, best = map(float, np.quantile(array, [0, 0.25, 0.5, 0.75, 1]))
-        return cls(worst, low, median, high, best, len(array))
-
-
-@dataclass(frozen=True)
-class Summary:
+class OracleSummary:
     """What an oracle came to over a set of problems.
 
     density, gain, gain_two : quality, over instances × η × seeds, and over instances × seeds
@@ -307,7 +287,7 @@ class Comparison:
         for run, call, bounds in self._density_calls(oracle, problems):
             if bounds.closed or not known:
                 question = run.instance, call.eta_fraction
-                found.setdefault(question, []).append(bounds.share(call.value))
+                found.setdefault(question, []).append(bounds.share(call.lower))
         return found
 
     def gains(
@@ -338,7 +318,7 @@ class Comparison:
         for oracle in self.oracles:
             for run, call, bounds in self._density_calls(oracle):
                 question = run.instance, call.eta_fraction
-                found[question] = max(found.get(question, bounds.lower), call.value)
+                found[question] = max(found.get(question, bounds.lower), call.lower)
         return found
 
     def _shares_of_best_found(
@@ -348,9 +328,9 @@ class Comparison:
         for run, call, bounds in self._density_calls(oracle, problems):
             best = self.best_found[run.instance, call.eta_fraction]
             if not bounds.closed and best > 0:
-                yield call.value / best
+                yield call.lower / best
 
-    def summary(self, oracle: str, problems: Sequence[Problem] | None = None) -> Summary:
+    def summary(self, oracle: str, problems: Sequence[Problem] | None = None) -> OracleSummary:
         """What the oracle came to, on these problems or on all."""
         runs = self.runs_of(oracle, problems)
         by_question = self.qualities(oracle, problems)
@@ -361,7 +341,7 @@ class Comparison:
             gains = self.gains(oracle, problems, two=two)
             return [q for values in gains.values() for q in values]
 
-        return Summary(
+        return OracleSummary(
             oracle=oracle,
             density=Spread.of(density),
             gain=Spread.of(flat(False)),
@@ -396,7 +376,7 @@ class Comparison:
             if not bounds.closed:
                 continue
             steps = [(when, value) for when, value, _bound in call.trace]
-            steps.append((call.seconds, call.value))
+            steps.append((call.seconds, call.lower))
             for place, moment in enumerate(seconds):
                 had = max((value for when, value in steps if when <= moment), default=0.0)
                 reached[place].append(bounds.share(had))
@@ -419,9 +399,9 @@ class Comparison:
         found = []
         for oracle in self.oracles:
             for run, call, bounds in self._density_calls(oracle):
-                if call.value > bounds.upper and bounds.level != "stated":
+                if call.lower > bounds.upper and bounds.level != "stated":
                     what = f"density at η = {call.eta_fraction:g} ‖P w_f‖"
-                    found.append(Violation(run.instance, oracle, what, call.value, bounds.upper))
+                    found.append(Violation(run.instance, oracle, what, call.lower, bounds.upper))
         for run in self.runs:
             bounds = self.by_digest[run.instance].gain
             for value in (run.gain, run.gain_two):

@@ -35,46 +35,21 @@ from mipmech.model.population import Smoothed
 from mipmech.rationals import round_down
 from mipmech.studies.learning.results import (
     About,
-    Best,
+    BestKnown,
     LearnedPoint,
     LearningCurve,
-    Settings,
-    SizeSummary,
-    Spread,
-    make_folder,
+    LearningSettings,
     whole,
 )
 from mipmech.studies.learning.source import (
-    Draw,
     Source,
     base_of,
     check_memory,
     default_sizes,
     draw,
     largest_size,
-    open_source,
-    population,
 )
 from mipmech.theory.learning import HeldOut, held_out_bound
-
-__all__ = [
-    "About",
-    "Best",
-    "Draw",
-    "LearnedPoint",
-    "LearningCurve",
-    "Settings",
-    "SizeSummary",
-    "Source",
-    "Spread",
-    "default_sizes",
-    "draw",
-    "largest_size",
-    "learn",
-    "make_folder",
-    "open_source",
-    "population",
-]
 
 Floats = NDArray[np.float64]
 Watch = Callable[[Event], None]
@@ -138,7 +113,7 @@ def _settings(
     gap: float,
     delta: float,
     seed: int,
-) -> Settings:
+) -> LearningSettings:
     """Everything that was asked for, checked before any work."""
     _check_source(source)
     for field, value, least in (("repeats", repeats, 1), ("seed", seed, 0)):
@@ -150,7 +125,9 @@ def _settings(
         raise InputError(f"is {delta}; give a probability between 0 and 1", field="delta")
     wanted = default_sizes(source) if sizes is None else tuple(whole(s, "sizes") for s in sizes)
     _check_sizes(source, wanted)
-    return Settings(tuple(sorted(wanted)), int(repeats), float(gap), float(delta), int(seed))
+    return LearningSettings(
+        tuple(sorted(wanted)), int(repeats), float(gap), float(delta), int(seed)
+    )
 
 
 def _check_source(source: object) -> None:
@@ -191,7 +168,7 @@ def _check_sizes(source: Source, sizes: Sequence[int]) -> None:
         raise InputError("has a size twice; repeats are for that", field="sizes")
 
 
-def _plan(settings: Settings) -> Iterator[tuple[int, int]]:
+def _plan(settings: LearningSettings) -> Iterator[tuple[int, int]]:
     for size in settings.sizes:
         for repeat in range(settings.repeats):
             yield size, repeat
@@ -200,7 +177,7 @@ def _plan(settings: Settings) -> Iterator[tuple[int, int]]:
 def _learn_one(
     source: Source,
     about: About,
-    settings: Settings,
+    settings: LearningSettings,
     size: int,
     repeat: int,
     timer: Timer,
@@ -237,10 +214,10 @@ def _learn_one(
     return point, found.stop
 
 
-def _best(population: Smoothed, points: Sequence[LearnedPoint], timer: Timer) -> Best:
+def _best(population: Smoothed, points: Sequence[LearnedPoint], timer: Timer) -> BestKnown:
     """The best of the learned rules, improved by a local search of the exact population gain."""
     leading = sorted(points, key=lambda point: -point.gain)[:STARTS]
-    best = Best(leading[0].gain, leading[0].mechanism, False)
+    best = BestKnown(leading[0].gain, leading[0].mechanism, False)
     finished = timer.left > 0
     for point in leading:
         if point.mechanism is None or point.gain <= 0 or not finished:
@@ -248,7 +225,7 @@ def _best(population: Smoothed, points: Sequence[LearnedPoint], timer: Timer) ->
         rule = _climb(population, point.mechanism, point.gain, timer)
         gain = population.gain(rule)
         if gain > best.gain:
-            best = Best(gain, rule, False)
+            best = BestKnown(gain, rule, False)
         finished = timer.left > 0
     return replace(best, searched=finished)
 

@@ -1,7 +1,6 @@
-"""What a learning curve holds, and the file that keeps it: `mipmech/learning@1`.
+"""What a learning curve holds, and the file that keeps it: `mipmech/learning@2`.
 
-The file is the object of `LearningCurve.to_dict`. Reading it checks every figure; what can be
-computed from others (the summary, what uniform convergence promises) is computed anew.
+The file is the object of `LearningCurve.to_dict`.
 """
 
 from __future__ import annotations
@@ -14,18 +13,19 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mipmech import files, validation
+from mipmech import files
 from mipmech.budget import Stop
 from mipmech.errors import InputError, shorten
 from mipmech.model.geometry import reduce
 from mipmech.model.mechanism import Mechanism
 from mipmech.model.population import Smoothed
 from mipmech.studies.learning.source import Source, base_of
+from mipmech.studies.spread import Spread
 from mipmech.theory.learning import HeldOut, uniform_deviation
 
 Kind = Literal["smoothed", "data"]
 
-FORMAT = "mipmech/learning@1"
+FORMAT = "mipmech/learning@2"
 FILE = "learning.json"
 
 
@@ -92,23 +92,10 @@ class LearnedPoint:
         }
 
 
-@dataclass(frozen=True)
-class Spread:
-    """The middle of several figures, the least and the greatest."""
-
-    median: float
-    low: float
-    high: float
-
-    @classmethod
-    def of(cls, values: Iterable[float]) -> Spread:
-        """The spread of at least one figure."""
-        given = list(values)
-        return cls(float(np.median(given)), min(given), max(given))
-
-    def to_dict(self) -> dict[str, float]:
-        """The three figures."""
-        return asdict(self)
+def _spread(values: Iterable[float]) -> Spread:
+    found = Spread.of(values)
+    assert found is not None  # there is at least one figure
+    return found
 
 
 @dataclass(frozen=True)
@@ -137,7 +124,7 @@ class SizeSummary:
 
 
 @dataclass(frozen=True, repr=False)
-class Best:
+class BestKnown:
     """The best rule known on a smoothed population: a lower bound of its optimum.
 
     searched : whether a local search went through; otherwise it is the best of the learned rules
@@ -148,7 +135,7 @@ class Best:
     searched: bool
 
     def __repr__(self) -> str:
-        return f"Best(gain ≥ {self.gain:.6g}{', local search' * self.searched})"
+        return f"BestKnown(gain ≥ {self.gain:.6g}{', local search' * self.searched})"
 
     def to_dict(self) -> dict[str, Any]:
         """The figures."""
@@ -157,7 +144,7 @@ class Best:
 
 
 @dataclass(frozen=True)
-class Settings:
+class LearningSettings:
     """What was asked for."""
 
     sizes: tuple[int, ...]
@@ -251,9 +238,9 @@ class LearningCurve:
     """
 
     source: About
-    settings: Settings
+    settings: LearningSettings
     points: tuple[LearnedPoint, ...]
-    best: Best | None
+    best: BestKnown | None
     stop: Stop
     seconds: float
 
@@ -291,12 +278,12 @@ class LearningCurve:
             size=points[0].size,
             samples=len(points),
             still_open=sum(not point.closed for point in points),
-            sample=Spread.of(point.lower for point in points),
-            gain=Spread.of(point.gain for point in points),
-            at_least=Spread.of(point.at_least for point in points),
-            promised=Spread.of(point.promised for point in points),
-            at_most=Spread.of(self.at_most(point) for point in points),
-            error=Spread.of(point.error for point in points),
+            sample=_spread(point.lower for point in points),
+            gain=_spread(point.gain for point in points),
+            at_least=_spread(point.at_least for point in points),
+            promised=_spread(point.promised for point in points),
+            at_most=_spread(self.at_most(point) for point in points),
+            error=_spread(point.error for point in points),
             deviation=points[0].deviation,
         )
 
@@ -355,17 +342,6 @@ class LearningCurve:
             raise InputError(f"cannot be written: {files.reason(error)}", file=file) from None
         return file
 
-    @classmethod
-    def load(cls, folder: str | Path) -> LearningCurve:
-        """Read such a file; derived figures are computed anew."""
-        file = Path(folder) / FILE
-        try:
-            return _parse(files.read_text(file))
-        except InputError as error:
-            raise error.located(file) from None
-        except OSError as error:
-            raise InputError(f"cannot be read: {files.reason(error)}", file=file) from None
-
 
 def make_folder(folder: str | Path) -> Path:
     """Make a folder for results, or raise `InputError`: better before the work than after it."""
@@ -379,132 +355,8 @@ def make_folder(folder: str | Path) -> Path:
     return path
 
 
-# ------------------------------------------------------------------ reading
-
-
-def _parse(text: str) -> LearningCurve:
-    try:
-        content = json.loads(text, parse_constant=_refuse)
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"is not JSON: {shorten(str(error))}") from None
-    _entry(content, "format", str)
-    if content["format"] != FORMAT:
-        raise InputError(
-            f'is {validation.kind(content["format"])}; this program reads "{FORMAT}"',
-            field="format",
-        )
-    about, asked = _entry(content, "source", dict), _entry(content, "settings", dict)
-    best = _entry(content, "best", dict, type(None))
-    stop = _entry(content, "stop", str)
-    if stop not in {known.value for known in Stop}:
-        raise InputError(f"is {validation.kind(stop)}, which is no reason to stop", field="stop")
-    kind = _entry(about, "kind", str)
-    if kind not in ("smoothed", "data"):
-        raise InputError(f"is {validation.kind(kind)}; give smoothed or data", field="kind")
-    curve = LearningCurve(
-        About(
-            name=validation.text(about.get("name"), "name"),
-            kind=kind,
-            digest=validation.text(about.get("digest"), "digest"),
-            agents=_entry(about, "agents", int),
-            rank=_entry(about, "rank", int),
-            features=tuple(validation.text(f, "features") for f in _entry(about, "features", list)),
-            sigma=None
-            if about.get("sigma") is None
-            else validation.number(about["sigma"], "sigma"),
-            seen_quality=_figure(about, "seen_quality"),
-            largest_reach=_figure(about, "largest_reach"),
-            equal_costs=_entry(about, "equal_costs", bool),
-        ),
-        Settings(
-            sizes=tuple(whole(size, "sizes") for size in _entry(asked, "sizes", list)),
-            repeats=_entry(asked, "repeats", int),
-            gap=_figure(asked, "gap"),
-            delta=_figure(asked, "delta"),
-            seed=_entry(asked, "seed", int),
-        ),
-        tuple(_point(point) for point in _entry(content, "points", list)),
-        None
-        if best is None
-        else Best(_figure(best, "gain"), _rule(best), _entry(best, "searched", bool)),
-        Stop(stop),
-        _figure(content, "seconds"),
-    )
-    _check(curve)
-    return curve
-
-
-def _check(curve: LearningCurve) -> None:
-    """Refuse what no run writes and what the figures could not be computed from."""
-    if curve.source.rank < 1:
-        raise InputError(f"is {curve.source.rank}; it must be 1 or more", field="rank")
-    if not 0 < curve.settings.delta < 1:
-        raise InputError(f"is {curve.settings.delta}; it is no probability", field="delta")
-    rules = [point.mechanism for point in curve.points]
-    rules += [None if curve.best is None else curve.best.mechanism]
-    width = len(curve.source.features)
-    if any(rule is not None and len(rule.weights) != width for rule in rules):
-        raise InputError(f"of a rule are not {width} numbers, one per feature", field="weights")
-    if any(point.size not in curve.settings.sizes for point in curve.points):
-        raise InputError("of a point is none of those asked for", field="size")
-
-
-def _refuse(word: str) -> float:
-    raise ValueError(f"{word} is no number")
-
-
-def _entry(content: object, key: str, *kinds: type) -> Any:
-    """A field of an object; booleans are not numbers."""
-    if not isinstance(content, dict) or key not in content:
-        raise InputError("is missing; this is not a whole learning curve", field=key)
-    value = content[key]
-    if type(value) not in kinds:
-        raise InputError(f"is {validation.kind(value)}, which does not fit there", field=key)
-    return value
-
-
 def whole(value: object, field: str) -> int:
     """A whole number, whatever its type says; booleans are none."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
         raise InputError(f"has {shorten(value)}; give whole numbers", field=field)
     return int(value)
-
-
-def _figure(content: dict[str, Any], key: str) -> float:
-    return validation.number(content.get(key), key)
-
-
-def _point(content: object) -> LearnedPoint:
-    sample, held_out = _entry(content, "sample", dict), _entry(content, "held_out", dict)
-    assert isinstance(content, dict)
-    return LearnedPoint(
-        size=_entry(content, "size", int),
-        repeat=_entry(content, "repeat", int),
-        lower=_figure(sample, "lower"),
-        upper=_figure(sample, "upper"),
-        gap=_figure(content, "gap"),
-        closed=_entry(content, "closed", bool),
-        gain=_figure(content, "gain"),
-        held_out=HeldOut(
-            mean=_figure(held_out, "mean"),
-            lower=_figure(held_out, "lower"),
-            size=_entry(held_out, "size", int),
-            delta=_figure(held_out, "delta"),
-            method=validation.text(held_out.get("method"), "method"),
-        ),
-        deviation=_figure(content, "deviation"),
-        mechanism=_rule(content),
-        seconds=_figure(content, "seconds"),
-    )
-
-
-def _rule(content: dict[str, Any]) -> Mechanism | None:
-    rule = _entry(content, "mechanism", dict, type(None))
-    if rule is None:
-        return None
-    view_weights = rule.get("view_weights")
-    return Mechanism(
-        validation.numbers(rule.get("weights"), "weights"),  # type: ignore[arg-type]
-        rule.get("threshold"),
-        None if view_weights is None else validation.numbers(view_weights, "view_weights"),  # type: ignore[arg-type]
-    )

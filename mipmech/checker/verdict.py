@@ -8,7 +8,7 @@ the inequalities below are true, in enough detail to write another checker. In o
 2. the witness is a rule that the planner can apply, and gains exactly what is claimed: rationals
    (`exact`);
 3. the frame, an orthonormal basis of what the planner sees, is as good as floats can be: its
-   distance from an exact one is bounded in rationals (`Exact.frame_error`);
+   distance from an exact one is bounded in rationals (`ExactInstance.frame_error`);
 4. the agents in that frame, with a bound on everything that was rounded on the way (`agents`);
 5. the leaves of the tree cover every direction and every threshold that matters (`tree`);
 6. no rule in any leaf does better than the upper bound claimed (`leaves`, `bounds`).
@@ -33,7 +33,7 @@ from mipmech.checker.agents import Agents
 from mipmech.checker.content import Rejected, number_at, numbers, object_at, reject, text_at
 from mipmech.checker.leaves import Each, highest_bound
 from mipmech.checker.tree import Tree
-from mipmech.checker.witness import Exact, root, witness_value
+from mipmech.checker.witness import ExactInstance, root, witness_value
 from mipmech.model.instance import Instance
 
 FORMAT = "mipmech/certificate@1"
@@ -47,7 +47,7 @@ class Verdict:
     reason : why not; None if accepted
     verified : what was verified, in words
     lower, upper : the interval claimed for the greatest gain (or density)
-    established : what the leaves amount to, never more than ``upper``; None if nothing was proved
+    leaf_bound : the greatest bound of any leaf; at most ``upper`` if accepted, None if not computed
     """
 
     accepted: bool
@@ -57,7 +57,7 @@ class Verdict:
     level: str | None
     lower: Fraction | None
     upper: float | None
-    established: float | None
+    leaf_bound: float | None
     leaves: int
     seconds: float
 
@@ -78,7 +78,7 @@ class Verdict:
             "level": self.level,
             "lower": None if self.lower is None else float(self.lower),
             "upper": self.upper,
-            "established": self.established,
+            "leaf_bound": self.leaf_bound,
             "leaves": self.leaves,
             "verified": list(self.verified),
             "seconds": self.seconds,
@@ -120,7 +120,7 @@ def check(
         reason = "the certificate is nested too deeply"
     return Verdict(
         reason is None, reason, tuple(said), state.claim, state.level, state.lower, state.upper,
-        state.established, state.leaves, time.monotonic() - began,
+        state.leaf_bound, state.leaves, time.monotonic() - began,
     )  # fmt: skip
 
 
@@ -134,7 +134,7 @@ class _State:
     level: str | None = None
     lower: Fraction | None = None
     upper: float | None = None
-    established: float | None = None
+    leaf_bound: float | None = None
     leaves: int = 0
 
 
@@ -143,7 +143,7 @@ def _check(source: str | Path | dict[str, Any], given: Any, state: _State, each:
     instance = _instance(content, given, folder)
     state.said.append(f"the instance has the digest that is claimed ({instance.digest[:16]}…)")
     claim = _claim(content, state)
-    exact = Exact(instance)
+    exact = ExactInstance(instance)
     _bounds(content, exact, claim, state)
     proof = object_at(content, "proof")
     kind, upper = claim.kind, claim.upper
@@ -156,7 +156,7 @@ def _check(source: str | Path | dict[str, Any], given: Any, state: _State, each:
         reject(f"a proof of the kind {proof['kind']!r} does not make a bound proved")
     if kind == "gain" and exact.seen_square == 0:
         state.said.append("P w_f is exactly 0: no rule on what the planner sees changes quality")
-        state.established = 0.0
+        state.leaf_bound = 0.0
         return
     agents = Agents(exact, proof, claim.eta, claim.band)
     state.said.append(
@@ -168,12 +168,10 @@ def _check(source: str | Path | dict[str, Any], given: Any, state: _State, each:
     state.said.append(
         f"{tree.leaves:,} leaves cover every direction and every threshold that matters"
     )
-    state.established = established = highest_bound(agents, tree, upper, state.watch, each)
-    if not established <= upper:
-        reject(
-            f"a leaf allows {established!r}, more than the upper bound {upper!r} that is claimed"
-        )
-    state.said.append(f"no rule in any leaf has a {kind} above {established:.9g}")
+    state.leaf_bound = leaf_bound = highest_bound(agents, tree, upper, state.watch, each)
+    if not leaf_bound <= upper:
+        reject(f"a leaf allows {leaf_bound!r}, more than the upper bound {upper!r} that is claimed")
+    state.said.append(f"no rule in any leaf has a {kind} above {leaf_bound:.9g}")
 
 
 @dataclass(frozen=True)
@@ -211,7 +209,7 @@ def _claim(content: dict[str, Any], state: _State) -> _Claim:
     return _Claim(kind, eta, band, upper)
 
 
-def _bounds(content: dict[str, Any], exact: Exact, claim: _Claim, state: _State) -> None:
+def _bounds(content: dict[str, Any], exact: ExactInstance, claim: _Claim, state: _State) -> None:
     """The lower bound, and the gap between the bounds."""
     state.lower = lower = witness_value(content, exact, claim.eta, claim.band)
     upper = Fraction(claim.upper)
@@ -280,7 +278,7 @@ def _instance(content: dict[str, Any], given: Any, folder: Path | None) -> Insta
 # ------------------------------------------------------------------ attested bounds
 
 
-def _regions(proof: dict[str, Any], exact: Exact, upper: float, state: _State) -> None:
+def _regions(proof: dict[str, Any], exact: ExactInstance, upper: float, state: _State) -> None:
     """An attested bound: intervals of η that cover [0, ‖P w_f‖], each with a solver's word."""
     regions = proof.get("regions")
     if text_at(proof, "kind", "proof.") != "solver" or not isinstance(regions, list):
@@ -299,7 +297,7 @@ def _regions(proof: dict[str, Any], exact: Exact, upper: float, state: _State) -
         reject(f"no region covers η from {float(reached):.9g} on")
     if most > upper:
         reject("a region allows more than the upper bound claimed")
-    state.established = most
+    state.leaf_bound = most
     state.said.append(f"{len(regions)} intervals of η cover 0 to ‖P w_f‖")
     state.said.append(
         f"NOT verified: that no rule in them gains more. That is the word of"

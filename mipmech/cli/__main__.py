@@ -1,5 +1,0 @@
-"""`python -m mipmech.cli` is `mipmech`."""
-
-from mipmech.cli import main
-
-main()

@@ -1,0 +1,137 @@
+"""The interface of everything that tasks can be given to.
+
+An `Executor` takes tasks and hands back how each of them ended: with a result, with an error, out
+of time, out of memory, or with the death of its worker. `InProcess` does them itself, one by one;
+`processes.Processes` has worker processes on this machine, and `dask.Cluster` those of many.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+# How often memory and clocks are looked at while workers work.
+HEARTBEAT = 0.05
+
+How = Literal["done", "error", "time", "memory", "died"]
+
+
+@dataclass(frozen=True)
+class Task:
+    """Something to do elsewhere: a function that can be imported there, and its arguments.
+
+    key : names it to whoever gave it
+    prepare : called first, before its clock starts
+    seconds : after so long the worker is killed, and with it whatever it has started
+    memory : bytes that the worker may use in all
+    """
+
+    key: str
+    work: Callable[..., Any]
+    arguments: tuple[Any, ...] = ()
+    prepare: Callable[[], Any] | None = None
+    seconds: float = math.inf
+    memory: int | None = None
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a task ended.
+
+    reason : why there is no result, in words; None if there is one
+    seconds : that it took, without what came before its clock started
+    memory : the most bytes that its worker used, if known
+    worker : where it ran
+    """
+
+    key: str
+    how: How
+    result: Any = None
+    reason: str | None = None
+    seconds: float = 0.0
+    memory: int | None = None
+    worker: str = ""
+
+
+class ExecutorLost(RuntimeError):
+    """The executor can take no more tasks and will hand back no more results."""
+
+
+class Executor(Protocol):
+    """Anything that tasks can be given to."""
+
+    @property
+    def slots(self) -> int:
+        """How many tasks run at once."""
+
+    @property
+    def free(self) -> int:
+        """How many more tasks may be given now."""
+
+    @property
+    def running(self) -> int:
+        """Tasks that were given and have not ended."""
+
+    def give(self, task: Task) -> None:
+        """Start a task; only if `free`."""
+
+    def wait(self, seconds: float) -> list[Ended]:
+        """The tasks that ended, as soon as there are any; empty after so many seconds.
+
+        Raises `ExecutorLost` when nothing can be expected any more.
+        """
+
+    def close(self) -> None:
+        """End all workers at once; what still runs is dropped."""
+
+
+class InProcess:
+    """Does tasks in this process, when they are waited for.
+
+    What runs here cannot be killed, so limits on time and memory are those that it keeps itself.
+    """
+
+    slots = 1
+
+    def __init__(self) -> None:
+        self._tasks: deque[Task] = deque()
+
+    @property
+    def running(self) -> int:
+        """Tasks that were given and have not ended."""
+        return len(self._tasks)
+
+    @property
+    def free(self) -> int:
+        """How many more tasks may be given now."""
+        return 1 - len(self._tasks)
+
+    def give(self, task: Task) -> None:
+        """Take a task."""
+        self._tasks.append(task)
+
+    def wait(self, seconds: float) -> list[Ended]:  # noqa: ARG002  (it takes as long as it takes)
+        """Do a task; empty if there is none."""
+        if not self._tasks:
+            return []
+        task = self._tasks.popleft()
+        began, name = time.monotonic(), f"{os.uname().nodename}/{os.getpid()}"
+        try:
+            if task.prepare is not None:
+                task.prepare()
+            began = time.monotonic()
+            result = task.work(*task.arguments)
+        except Exception as fault:
+            how: How = "memory" if isinstance(fault, MemoryError) else "error"
+            reason = f"{type(fault).__name__}: {fault}"
+            return [Ended(task.key, how, None, reason, time.monotonic() - began, None, name)]
+        return [Ended(task.key, "done", result, None, time.monotonic() - began, None, name)]
+
+    def close(self) -> None:
+        """Forget what was not done."""
+        self._tasks.clear()
