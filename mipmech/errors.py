@@ -1,4 +1,4 @@
-"""The one exception that is a person's mistake, not the program's: bad input."""
+"""The exception for bad input: the one error that is the user's to fix."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 class InputError(ValueError):
-    """Bad input, with the place where it stands and what to do about it.
+    """Bad input, with its location and the remedy.
 
     The command line prints it as one message and exits with status 2; under ``--json`` it becomes
     ``{"error": {"file", "field", "row", "message"}}``.
@@ -54,7 +54,7 @@ class InputError(ValueError):
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """A hint to append to a message about an unknown word; empty if nothing is near.
+    """A hint to append to a message about an unknown word; empty without a close match.
 
     >>> did_you_mean("qualty", ["quality", "cost"])
     " (did you mean 'quality'?)"
@@ -70,7 +70,7 @@ def shorten(value: object, width: int = 60) -> str:
     >>> shorten("x" * 1000, 12)
     "'xxxxxxx..."
     """
-    # A value from a stranger's file may be ten megabytes long: cut it before repr, not after.
+    # A value from a file may be ten megabytes long: cut it before repr, not after.
     text = repr(value[: 2 * width] if isinstance(value, str) else value)
     text = "".join(c if c.isprintable() else "?" for c in text)
     return text if len(text) <= width else text[: width - 3].rstrip() + "..."

@@ -1,13 +1,13 @@
-"""Pyomo models solved: by HiGHS, kept in memory and told what changed, or by any solver by name.
+"""Solving Pyomo models: by HiGHS, kept in memory and updated, or by any solver by name.
 
 The only module that names a solver. HiGHS gets the model as arrays (`Program`), compiled from Pyomo
 once; a changed parameter costs the evaluation of the coefficients that contain it, not a new model.
 Why a run stopped and what it has are kept apart (`Stop`, `Has`), and at a limit or Ctrl-C the
 incumbent and the bound are kept.
 
-A solver's word is taken with care: data must be finite, options must exist, the gap is asked to be
-0, the bound of an infeasible model is −∞ and not what the solver prints, and a status that says
-neither "infeasible" nor "optimal" proves nothing but its bound.
+Solvers are not trusted blindly: data must be finite, options must exist, the gap asked for is 0,
+the bound of an infeasible model is −∞ and not what the solver prints, and a status that is neither
+"infeasible" nor "optimal" proves nothing but its bound.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from mipmech.errors import InputError
 
 Floats = NDArray[np.float64]
 
-# How often a waiting main thread looks up, so that Ctrl-C is heard.
+# How often a waiting main thread wakes up, in seconds, so that Ctrl-C is noticed.
 HEARTBEAT = 0.05
 
 # What an exact oracle asks of HiGHS. Solutions come from recovery and bounds from search, so its
@@ -50,20 +50,20 @@ PROVING = {
 
 
 class Has(Enum):
-    """What a run has brought; why it stopped is another matter."""
+    """What a run has found; why it stopped is `Stop`."""
 
     OPTIMUM = "a solution that it says is optimal"
     SOLUTION = "a solution, and a bound"
-    INFEASIBLE = "the word that there is none"
+    INFEASIBLE = "infeasible, it says"
     NOTHING = "no solution"
 
 
 @dataclass(frozen=True, eq=False)
 class Solved:
-    """What a run brought.
+    """What a run found.
 
     objective : of the solution; None without one
-    bound : no solution is better, on the solver's word: from above for a maximum
+    bound : no solution is better, according to the solver: from above for a maximum
     values : value of every variable by its Pyomo name; empty without a solution
     """
 
@@ -124,8 +124,8 @@ class Program:
             form = generate_standard_repn(row.body, compute_values=False)
             if not form.is_linear():
                 raise InputError(
-                    f"{row.name} is not linear, which HiGHS cannot take; choose another norm or"
-                    " another solver (scip, gurobi)",
+                    f"{row.name} is not linear, and HiGHS needs linear models; choose another norm"
+                    " or another solver (scip, gurobi)",
                     field="solver",
                 )
             index.extend(column[id(v)] for v in form.linear_vars)
@@ -197,7 +197,7 @@ class Program:
             self.highs.HandleUserInterrupt = True
             set_options(self.highs, {"threads": threads, **self.options})
         if self.highs.passModel(lp) == highspy.HighsStatus.kError:
-            raise ArithmeticError("HiGHS refuses the model")
+            raise ArithmeticError("HiGHS rejects the model")
         return self.highs
 
     def solve(
@@ -223,7 +223,7 @@ class Program:
         fault = None if report is None else report.fault
         solved = self._read(highs, timer)
         if timer.interrupted or fault is not None:
-            self.highs = None  # a HiGHS that was told to stop stops at once ever after
+            self.highs = None  # once told to stop, a HiGHS stops at once every time
         if fault is not None:
             raise fault
         return solved
@@ -308,11 +308,11 @@ def set_options(highs: Any, options: Mapping[str, Any]) -> None:
 
     for name, setting in options.items():
         if highs.setOptionValue(name, setting) != highspy.HighsStatus.kOk:
-            raise InputError(f"HiGHS takes no option {name} = {setting!r}", field="options")
+            raise InputError(f"HiGHS rejects the option {name} = {setting!r}", field="options")
 
 
 def _run_in_thread(highs: Any, timer: Timer) -> None:
-    """Run HiGHS so that Ctrl-C is heard: it stops then, and keeps what it has.
+    """Run HiGHS so that Ctrl-C stops it, with what it has kept.
 
     Off the main thread no signal arrives, and the call may run as it is.
     """
@@ -425,7 +425,7 @@ def _solve_new(solver: Any, name: str, model: Any, budget: Budget) -> Solved:
     solver.config.rel_gap = 0
     solver.config.load_solutions = False
     # Pyomo reads what a solver prints in a thread of its own; SCIP prints without letting other
-    # threads run, and both wait for ever once the pipe between them is full.
+    # threads run, and both wait forever once the pipe between them is full.
     for option, setting in QUIET.get(name, {}).items():
         solver.config.solver_options[option] = setting
     solver.config.raise_exception_on_nonoptimal_result = False

@@ -11,10 +11,10 @@ LARGEST = 1e100
 SMALLEST = 1e-150
 # Rules may be written in any scale, so only what floats cannot hold is refused there.
 LARGEST_IN_RULES = 1e300
-# P² = P = Pᵀ may fail by this much: what printing a projection with ten digits costs.
+# P² = P = Pᵀ may be violated by this much: the error of a projection printed with ten digits.
 PROJECTION_TOLERANCE = 1e-9
 # Rows whose smallest singular value (rows of length one) is below this share of the largest are
-# dependent for every practical purpose. If not exactly so, nobody can say what was meant: refused.
+# dependent for every practical purpose. If they are not exactly dependent, they are refused.
 DEPENDENT = 1e-9
 # A rule on a general view is given in rounded weights. Rounding of v costs up to 1e-7 where rows
 # are nearly dependent; farther from Bᵀv than this share of its length, it is another rule.
@@ -28,12 +28,12 @@ EPSILON = 2.0**-53
 SAFETY = 1.01
 # Underflow of a product or quotient loses less than this, whatever the data.
 UNDERFLOW = 1e-300
-# A handful of operations on exact sums, with room to spare: by so much guarantees are lowered and
-# ranges raised, and within so much of a tie floats are not believed.
+# A handful of operations on exact sums, with room to spare: guarantees are lowered and ranges
+# raised by this share, and floats that are this close to a tie are settled exactly.
 ROUNDING = 1e-12
-# Angles of a grid are computed in floats; a step this much smaller makes up for it.
+# Angles of a grid are computed in floats; a step smaller by this share makes up for it.
 ANGLE_ROUNDING = 1e-9
-# Unit vectors nearer than this to being parallel span no plane that floats can tell.
+# Unit vectors nearer than this to parallel span no plane that floats can resolve.
 PARALLEL = 1e-12
 # A vector is taken for a unit vector if its length is 1 to within this.
 UNIT = 1e-9
@@ -46,7 +46,7 @@ TIE = 1e-12
 # sums of weights apart that differ by less. Densities of fewer than a million equal weights differ
 # by more.
 CLOSED = 1e-6
-# Soft density is no matter of counting; its oracle is content with this gap.
+# Soft density is not a count; its oracle stops at this gap.
 SOFT_CLOSED = 2e-5
 
 # An answer at η is an answer for |u·p/‖u‖ − η| ≤ BAND·‖p‖, since u·p = η has in general no solution

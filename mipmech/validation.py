@@ -1,4 +1,4 @@
-"""Values from strangers: turned into numbers, arrays and text, or refused in plain words.
+"""Untrusted values: turned into numbers, arrays and text, or refused with a clear message.
 
 Every check raises `InputError` with the field and the row; booleans are not numbers.
 """
@@ -39,7 +39,7 @@ def is_number(value: object) -> bool:
 def number(value: object, field: str, largest: float = LARGEST) -> float:
     """A finite number of reasonable size."""
     if not is_number(value):
-        raise InputError(f"is {kind(value)}; a number must stand there", field=field)
+        raise InputError(f"is {kind(value)}; expected a number", field=field)
     try:
         result = float(value)  # type: ignore[arg-type]
     except OverflowError:
@@ -50,31 +50,29 @@ def number(value: object, field: str, largest: float = LARGEST) -> float:
 
 def numbers(value: object, field: str) -> Floats:
     if not isinstance(value, list):
-        raise InputError(f"is {kind(value)}; a list of numbers must stand there", field=field)
+        raise InputError(f"is {kind(value)}; expected a list of numbers", field=field)
     for row, entry in enumerate(value):
         if type(entry) is not float and not is_number(entry):
-            raise InputError(f"is {kind(entry)}; a number must stand there", field=field, row=row)
+            raise InputError(f"is {kind(entry)}; expected a number", field=field, row=row)
     return np.array(value, dtype=np.float64)
 
 
 def rows(value: object, field: str) -> Floats:
     if not isinstance(value, list) or not value:
-        raise InputError(f"is {kind(value)}; rows of numbers must stand there", field=field)
+        raise InputError(f"is {kind(value)}; expected rows of numbers", field=field)
     plain = {int, float}
     for row, entry in enumerate(value):
         if not isinstance(entry, list):
-            raise InputError(
-                f"is {kind(entry)}; a list of numbers must stand there", field=field, row=row
-            )
+            raise InputError(f"is {kind(entry)}; expected a list of numbers", field=field, row=row)
         if len(entry) != len(value[0]):
             raise InputError(
-                f"has {len(entry)} numbers, row 0 has {len(value[0])}; make them equally long",
+                f"has {len(entry)} numbers, row 0 has {len(value[0])}; make all rows equally long",
                 field=field,
                 row=row,
             )
         if not plain.issuperset(map(type, entry)):
             wrong = next(v for v in entry if type(v) not in plain)
-            raise InputError(f"has {kind(wrong)}; a number must stand there", field=field, row=row)
+            raise InputError(f"has {kind(wrong)}; expected a number", field=field, row=row)
     return np.array(value, dtype=np.float64)
 
 
@@ -86,7 +84,7 @@ def array(value: ArrayLike, field: str, dimensions: int, largest: float = LARGES
         raw = np.asarray(value)
     except (ValueError, OverflowError):
         raise InputError(
-            "has rows of different lengths, or is no table of numbers", field=field
+            "is not a table of numbers, or its rows differ in length", field=field
         ) from None
     if raw.ndim != dimensions:
         shape = "a table, agents as rows" if dimensions == 2 else "a list"
@@ -138,11 +136,11 @@ def length(values: Floats, expected: int, field: str, why: str) -> Floats:
 def text(value: object, field: str, lines: bool = False) -> str:
     """Text that may be printed on a terminal: no control characters, no broken Unicode."""
     if not isinstance(value, str):
-        raise InputError(f"is {kind(value)}; text must stand there", field=field)
+        raise InputError(f"is {kind(value)}; expected text", field=field)
     if not lines and not value.strip():
-        raise InputError("is empty text; give it a name", field=field)
+        raise InputError("is empty; give it a name", field=field)
     if not lines and len(value) > LONGEST_NAME:
-        raise InputError(f"has {len(value)} characters; {LONGEST_NAME} are the most", field=field)
+        raise InputError(f"has {len(value)} characters; the limit is {LONGEST_NAME}", field=field)
     if not all(c.isprintable() or (lines and c in "\n\t") for c in value):
         raise InputError(f"has a character that cannot be printed: {shorten(value)}", field=field)
     return value

@@ -18,9 +18,9 @@ Floats = NDArray[np.float64]
 EPSILON = 2.0**-53
 # Relative errors of a few operations (weights, reaches, roots), many times over.
 RELATIVE = 2.0**-40
-# Ties nearer than this (in reaches) are broken alike by everybody: docs/proof-format.md.
+# Ties nearer than this (in reaches) are broken in one fixed way: docs/proof-format.md.
 TOUCH = 2.0**-30
-# A reach of so many units never binds for density, if all agents are within a third of it.
+# A reach of this many units never binds for density, if all agents are within a third of it.
 LONG = 4.0
 # Agents are within this many units of the centre, reaches not beyond that many.
 LARGEST, LONGEST = 2.0**100, 2.0**210

@@ -2,7 +2,7 @@
 
 A leaf is a box on a facet of the cube (a cell of directions) times an interval [b0, b1] of
 thresholds. Three bounds are tried, the cheapest first: every open agent for itself, the blend of
-lines, and tilted lines. `leaves` goes through the tree and says which leaves, and which agents.
+lines, and tilted lines. `leaves` walks the tree and says which leaves, and which agents.
 
 Wherever these sums are computed, they must come out the same to the last bit. BLAS cuts long
 products of a matrix and a vector into one piece per thread, so those are left to `einsum`.
@@ -26,7 +26,7 @@ Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 Numbers = NDArray[np.int64]
 
-# The steepest slope of a tilted line, in multiples of everybody's weight, and rounds of tilting.
+# The steepest slope of a tilted line, in multiples of the total weight, and rounds of tilting.
 STEEPEST, SWEEPS = 64.0, 2
 # A rate v·p below this part of ‖p‖ counts as that when slopes are chosen.
 SLOWEST = 1024.0
@@ -43,7 +43,7 @@ class Scene:
     dimension : d
     p, p_error : as in `Agents`; p is None for density
     whole : density is counted in whole numbers
-    touch : ties nearer than this are broken alike by everybody
+    touch : ties nearer than this are broken in one fixed way
     rounding : the relative error of sums over all agents
     mean_length : Σω(‖y‖ + |shift|) over all agents
     enough : a bound is made better only until it is at most this; in the units of the sums
@@ -118,7 +118,7 @@ class Some:
         return np.column_stack([self.weight, self.weight * self.below, (self.weight * self.y).T])
 
 
-def everybody(agents: Agents) -> Some:
+def all_of(agents: Agents) -> Some:
     """All agents, none of them settled."""
     return Some(
         np.arange(len(agents.weight)), agents.y, agents.shift, agents.slack, agents.reach,
@@ -185,7 +185,7 @@ class _Found:
 class LeafBounds:
     """The bounds of leaves and of nodes above them; ``highest`` is the highest of all that count.
 
-    LeafBounds are in the units of the sums. ``agents`` are all that may be open somewhere.
+    Bounds are in the units of the sums. ``agents`` are all that may be open somewhere.
     """
 
     def __init__(self, scene: Scene, agents: Some) -> None:
@@ -396,7 +396,7 @@ def _moved(cells: _Cells, sums: Floats) -> Floats:
 
 
 def _joined(parts: list[_Tilting]) -> _Tilting:
-    """Several lots of leaves as one."""
+    """Several batches of leaves as one."""
     if len(parts) == 1:
         return parts[0]
     result = object.__new__(_Tilting)

@@ -4,12 +4,12 @@ To save work, agents that are surely in or surely out all over some node are set
 all the leaves below it, and a whole subtree is passed over if the first bound of its root is low
 enough.
 
-The tree is gone through in two steps. From the roots down to nodes with few leaves, here; each of
-those nodes with everything below it is a `Part`, which holds all that is needed to check it and may
-be checked anywhere. How the tree is cut into parts depends on the tree and the agents alone, and
-every part is computed in the same way wherever that is, so the result is the same to the last bit.
-Whoever checks a part is asked for a bound, never for what it covers: parts are made one by one on
-the way through the tree, and their answers must come back one for one.
+The tree is walked in two steps. The first goes from the roots down to nodes with few leaves. Each
+of those nodes, with everything below it, is a `Part`, which holds all that is needed to check it
+and may be checked anywhere. How the tree is cut into parts depends on the tree and the agents
+alone, and every part is computed in the same way everywhere, so the result is the same to the last
+bit. The check of a part returns a bound, never what the part covers: parts are made one by one on
+the way through the tree, and exactly one answer must come back for each.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from fractions import Fraction
 import numpy as np
 
 from mipmech.checker.agents import Agents
-from mipmech.checker.bounds import LeafBounds, Scene, Some, everybody, scene
+from mipmech.checker.bounds import LeafBounds, Scene, Some, all_of, scene
 from mipmech.checker.content import Rejected, reject
 from mipmech.checker.tree import Box, Levels, Symbols, Tree, hull
 from mipmech.checker.witness import up
@@ -131,8 +131,8 @@ class _Walk:
         self.agents = agents
         self.tree = tree
         self.scene = scene(agents, enough)
-        self.everybody = everybody(agents)
-        self.above = LeafBounds(self.scene, self.everybody)
+        self.everyone = all_of(agents)
+        self.above = LeafBounds(self.scene, self.everyone)
         self.handed_out: list[int] = []
         self.done = 0
 
@@ -140,7 +140,7 @@ class _Walk:
         """The parts, left to right; what lies between them and the roots is settled here."""
         tree = self.tree
         roots = tree.roots(self.agents.low, self.agents.high)
-        pending = [(node, self.everybody) for node in reversed(roots)]
+        pending = [(node, self.everyone) for node in reversed(roots)]
         while pending:
             node, some = pending.pop()
             if node.leaves == 1 or node.leaves * len(some) <= PART:

@@ -1,12 +1,12 @@
-"""Check a certificate, trusting nobody.
+"""Check a certificate, trusting no other program.
 
-This program shares no code with the engines that make certificates: it needs numpy, the standard
-library and the reader of instances. `docs/proof-format.md` says what a certificate holds and why
+The checker shares only the instance reader with the engines that make certificates; otherwise it
+needs numpy and the standard library. `docs/proof-format.md` says what a certificate holds and why
 the inequalities below are true, in enough detail to write another checker. In order:
 
 1. the file is complete, of a known kind, and belongs to this instance (`content`);
 2. the witness is a rule that the planner can apply, and gains exactly what is claimed: rationals
-   (`exact`);
+   (`witness`);
 3. the frame, an orthonormal basis of what the planner sees, is as good as floats can be: its
    distance from an exact one is bounded in rationals (`ExactInstance.frame_error`);
 4. the agents in that frame, with a bound on everything that was rounded on the way (`agents`);
@@ -279,10 +279,10 @@ def _instance(content: dict[str, Any], given: Any, folder: Path | None) -> Insta
 
 
 def _regions(proof: dict[str, Any], exact: ExactInstance, upper: float, state: _State) -> None:
-    """An attested bound: intervals of η that cover [0, ‖P w_f‖], each with a solver's word."""
+    """An attested bound: intervals of η that cover [0, ‖P w_f‖], each bounded by a solver."""
     regions = proof.get("regions")
     if text_at(proof, "kind", "proof.") != "solver" or not isinstance(regions, list):
-        reject("an attested bound needs the regions that a solver vouches for")
+        reject("an attested bound needs the regions that a solver has bounded")
     top = root(exact.seen_square)[1]
     reached, most = Fraction(0), 0.0
     for region in regions:
@@ -300,6 +300,6 @@ def _regions(proof: dict[str, Any], exact: ExactInstance, upper: float, state: _
     state.leaf_bound = most
     state.said.append(f"{len(regions)} intervals of η cover 0 to ‖P w_f‖")
     state.said.append(
-        f"NOT verified: that no rule in them gains more. That is the word of"
-        f" {text_at(proof, 'solver', 'proof.')}"
+        f"NOT verified: that no rule in them gains more; this is what"
+        f" {text_at(proof, 'solver', 'proof.')} reports"
     )

@@ -52,7 +52,7 @@ def whole(values: Floats) -> tuple[NDArray[np.object_], int]:
 
 
 class ExactInstance:
-    """The instance in rationals: what the planner sees of w_f, and what a rule amounts to."""
+    """The instance in rationals: what the planner sees of w_f, and what a rule gains."""
 
     def __init__(self, instance: Instance) -> None:
         self.instance = instance

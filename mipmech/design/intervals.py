@@ -1,4 +1,4 @@
-"""The gain, covered by intervals of η, with a solver's word for each: the engine `milp`.
+"""The gain, covered by intervals of η, each with a bound from a solver: the engine `milp`.
 
 For directions with η in [η₀, η₁] the gain is at most η₁ times the greatest soft density there,
 which the soft-density MILP bounds (`oracles.milp.soft_bound`: cones closed by counting first, then
@@ -64,7 +64,7 @@ class Cover:
 
     @property
     def upper(self) -> Fraction:
-        """No rule gains more, by the solver's word."""
+        """No rule gains more, according to the solver."""
         every = [interval.upper for interval in (*self.waiting, *self.closed)]
         return max(self.lower, *every)
 
@@ -134,7 +134,7 @@ class Cover:
 
 
 def solver_name() -> str:
-    """The solver whose word the bounds are."""
+    """The solver that the bounds come from."""
     import highspy  # noqa: PLC0415  (only its version is wanted)
 
     return f"HiGHS {highspy.Highs().version()}"

@@ -1,7 +1,7 @@
 """Named, seeded families of instances, each with a reason to exist.
 
 The same name, sizes and seed give the same instance. Coordinates are rounded to six decimals, so
-that files are readable and do not hang on the last bit of a library's logarithm.
+that files are readable and do not depend on the last bit of a library's logarithm.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Parts = dict[str, Any]
 
 DECIMALS = 6
 MOST_NUMBERS = 100_000_000
-# The needle: its share of the agents, and everybody's reach.
+# The needle: its share of the agents, and the reach of all.
 NEEDLE_SHARE, NEEDLE_REACH = 0.02, 1 / 2500
 
 
@@ -60,14 +60,14 @@ def make(
             raise InputError(f"is {value}; give {least} or more", field=name)
     if agents * (rank + hidden) > MOST_NUMBERS:
         raise InputError(
-            f"is {agents}, with {rank + hidden} features: over {MOST_NUMBERS:,} numbers in all",
+            f"is {agents}, with {rank + hidden} features: more than {MOST_NUMBERS:,} numbers",
             field="agents",
         )
     if seed < 0:
         raise InputError(f"is {seed}; give 0 or more", field="seed")
     if family == "example1":
         if (rank, hidden) != (2, 1):
-            raise InputError("must be 2 in Example 1, with one hidden feature", field="rank")
+            raise InputError("must be 2 for Example 1, with one hidden feature", field="rank")
         return example1(agents, cost=4.0 if cost is None else cost)
     options = f" --hidden {hidden}" * (hidden != 1) + f" --cost {cost}" * (cost is not None)
     command = f"mipmech make {family} --agents {agents} --rank {rank} --seed {seed}{options}"
@@ -194,10 +194,10 @@ def _ties(rng: Generator, m: int, k: int, hidden: int) -> Parts:
 
 
 def _adversarial(rng: Generator, m: int, k: int, hidden: int) -> Parts:
-    # Everybody lies on a thin sheet whose normal makes a wide angle with P w_f: along P w_f the
-    # sample is spread out and few move; along the normal everybody does (Example 1, generalised).
+    # All agents lie on a thin sheet whose normal makes a wide angle with P w_f: along P w_f the
+    # sample is spread out and few move; along the normal all do (Example 1, generalised).
     if k == 1:
-        raise InputError("is 1, but P w_f is then the only direction; give 2 or more", field="rank")
+        raise InputError("is 1, where P w_f is the only direction; give 2 or more", field="rank")
     normal = np.append([0.6, 0.8], np.zeros(k - 2))
     seen = 4 * (rng.random((m, k)) - 0.5)
     seen -= np.outer(seen @ normal, normal)
@@ -210,7 +210,7 @@ def _needle(rng: Generator, m: int, k: int, hidden: int) -> Parts:
     # A few agents share a margin that is far thinner than the others are apart, at 0.6 of ‖P w_f‖.
     # From anywhere else nothing points to it, and a random set of agents hardly ever lies in it.
     if k == 1:
-        raise InputError("is 1, but a needle lies across P w_f; give 2 or more", field="rank")
+        raise InputError("is 1, but the needle is not along P w_f; give 2 or more", field="rank")
     seen = _sphere(rng, m, k) * rng.random((m, 1)) ** (1 / k)
     normal = np.concatenate([[0.6], 0.8 * _unit(rng.standard_normal(k - 1))])
     planted = rng.permutation(m)[: min(m, max(2 * k, round(NEEDLE_SHARE * m)))]

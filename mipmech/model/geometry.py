@@ -143,7 +143,7 @@ def reduce(instance: Instance) -> Geometry:
     counts = instance.weights > 0
     longest = float(_lengths(z[counts]).max())
     if longest <= NOISE * float(rounding.z[counts].max()):
-        longest = 0.0  # all stand at one point, as far as anybody can tell
+        longest = 0.0  # all agents are at one point, up to rounding
     furthest = float(reach[counts].max())
     unit = _power_of_two(max(longest, furthest * SMALLEST_SPREAD) if longest else furthest)
     relative = instance.weights / instance.weights.max()  # a sum of huge weights might overflow
@@ -203,7 +203,7 @@ def _orthonormalise(instance: Instance) -> Reduction:
     scale = 2.0 ** np.frexp(np.abs(rows).max(axis=1))[1]
     rows = rows / scale[:, None]
     basis = np.linalg.qr(rows.T)[0].T.copy()
-    # The sign is free; make the largest entry positive, so that axes point the way people expect.
+    # The sign is free; make the largest entry positive, so that axes point the expected way.
     basis *= np.sign(basis[np.arange(len(basis)), np.abs(basis).argmax(axis=1)])[:, None]
     transfer = rows @ basis.T
     # The computed inverse is good to 1e-7 at worst (`tolerances.DEPENDENT`): SAFETY covers it.
@@ -242,7 +242,7 @@ def _basis_error(rows: Floats, basis: Floats, transfer: Floats, inverse: float) 
 
 
 def _gamma(operations: int) -> float:
-    """The usual bound on the relative error of a sum of products with so many operations."""
+    """The usual bound on the relative error of a sum of products, by the number of operations."""
     return operations * EPSILON / (1 - operations * EPSILON)
 
 

@@ -6,8 +6,8 @@ c_i² d_i² ≤ ‖w‖² (Lemma 1 without the root; both ends closed), and
     Gain = (w·w_f) Σ ω_i d_i / ‖w‖²   over those who move.
 
 The floats of the file are rationals, so all of this is exact. A float filter with an error bound
-settles almost every agent; integers settle the rest; sums are exact (`exact.exact_dot`), so that a
-million agents take about a second.
+settles almost every agent; integers settle the rest; sums are exact (`rationals.exact_dot`), so
+that a million agents take about a second.
 """
 
 from __future__ import annotations

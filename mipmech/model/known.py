@@ -1,4 +1,4 @@
-"""What is known of an instance's optima, and how one knows: the field `known` of its file."""
+"""What is known of an instance's optima, and from where: the field `known` of its file."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Mechanisms, and what they do to a sample, in floats.
 
 On reduced coordinates: `density`, `soft_density`, `gain`, for oracles that try many (u, b). On an
-instance, in the user's coordinates: `evaluate` and `best_response`. For exact truth see `truth`.
+instance, in the user's coordinates: `evaluate` and `best_response`. `grading` has exact figures.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ class Mechanism:
         if view.columns is not None:
             if self.view_weights is not None:
                 raise InputError(
-                    "are for general views; leave them out, the planner sees columns here",
+                    "are for general views; leave them out: this planner sees columns",
                     field="view_weights",
                 )
             for row, weight in enumerate(given):
@@ -140,8 +140,8 @@ class Mechanism:
             return given
         if self.view_weights is None:
             raise InputError(
-                "are missing: on a general view they give a rule its exact meaning; make the rule"
-                " with Mechanism.on or Mechanism.on_view",
+                "are missing: on a general view they define the rule; make it with Mechanism.on or"
+                " Mechanism.on_view",
                 field="view_weights",
             )
         v = np.array(self.view_weights)
@@ -150,8 +150,8 @@ class Mechanism:
         off = sum((a - b) ** 2 for a, b in zip(given, exact, strict=True))
         if off > Fraction(OUT_OF_VIEW) ** 2 * sum(w * w for w in given):
             raise InputError(
-                "are not a combination of the view's rows (or not the one that view_weights say),"
-                " so the planner cannot compute the score",
+                "are not a combination of the view's rows (or not the one of view_weights), so the"
+                " planner cannot compute the score",
                 field="weights",
             )
         return exact
@@ -360,7 +360,7 @@ class LinearResponse:
     def __str__(self) -> str:
         count = int(self.unbounded.sum())
         if count == 0:
-            return "nobody moves: a step costs every agent more than the score it brings"
+            return "no agent moves: a step costs more than the score it brings"
         if count == len(self.unbounded):
             return "every agent would move along the weights without bound"
         return f"{count} agents would move along the weights without bound; the others stay"

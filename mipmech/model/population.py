@@ -25,7 +25,7 @@ from mipmech.rationals import clamped
 
 Floats = NDArray[np.float64]
 
-# Reaches below this many σ are integrated with so many nodes: the error is below 1e-16.
+# Reaches shorter than SHORT·σ are integrated with this many nodes: the error is below 1e-16.
 SHORT = 1.0
 NODES = 16
 

@@ -1,7 +1,7 @@
 """Agents from a CSV or npy file that lies beside an instance file.
 
-Such files come from strangers: they are read as data only (never unpickled), from inside the
-instance's folder only, and a header that promises more than the file holds is not believed.
+Such files are not trusted: they are read as data only (never unpickled), from the instance's folder
+only, and a header that promises more than the file holds is refused.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def _find_fault(lines: list[list[str]], header: list[str], path: Path) -> None:
             if not is_number(cell):
                 fail(
                     row,
-                    f"has {shorten(cell)} under {shorten(name)}; a plain number must stand there",
+                    f"has {shorten(cell)} under {shorten(name)}; expected a plain number",
                 )
 
 
@@ -163,7 +163,7 @@ def read_npy(path: Path) -> NDArray[Any]:
     return array  # checked further with every other array
 
 
-# A text that begins so is run as a formula by spreadsheets (the wide forms by some, too).
+# Spreadsheets run text that begins with one of these as a formula (the wide forms by some, too).
 FORMULAS = tuple("=+-@＝＋－＠")
 
 

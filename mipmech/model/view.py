@@ -64,8 +64,8 @@ def from_projection(projection: Floats) -> View:
         )
     if np.abs(projection - projection.T).max() > PROJECTION_TOLERANCE:
         raise InputError(
-            "is an oblique projection (P differs from its transpose), so a rule in its image is not"
-            " a function of what is seen; give the rows that the planner sees as 'view'",
+            "is an oblique projection (P differs from its transpose): a rule in its image is not a"
+            " function of what is seen; give the rows that the planner sees as 'view'",
             field="projection",
         )
     rank = round(float(np.trace(projection)))
@@ -73,7 +73,7 @@ def from_projection(projection: Floats) -> View:
         raise InputError(
             "shows nothing (rank 0); at least one feature must be seen", field="projection"
         )
-    # A projection's columns are as independent as they come, so plain pivoting finds good ones.
+    # A projection's columns are well conditioned, so plain pivoting finds good ones.
     pivots = _pivots(projection.T, rank)
     return _classify(projection[:, pivots].T, tuple(range(rank)))
 

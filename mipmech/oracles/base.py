@@ -1,4 +1,4 @@
-"""The oracle contract: what a density oracle is given, what it owes, and who grades it.
+"""The oracle contract: what a density oracle is given, what it returns, and how it is graded.
 
 An oracle is asked for a mechanism of greatest density among those with u·p = η:
 
@@ -10,7 +10,6 @@ promises no upper bound (``upper`` is None).
 
 u·p = η has in general no solution in floats, so an answer at η is an answer for the band
 |u·p/‖u‖ − η| ≤ band·‖p‖ (`Geometry.band`, 1e-12), and an upper bound holds on the whole band.
-
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ class Answer:
     recount : the exact outcome of the mechanism found; None if there is none
     upper : no mechanism in the band has a greater density (soft density, if ``soft``); None if
         the oracle promises nothing
-    level : on whose word ``upper`` stands; None without one
+    level : whether ``upper`` is proved or attested by a solver; None without one
     oracle : the record of the oracle that answered
     soft : whether soft density was asked for
     work : what it took, by name
@@ -95,7 +94,7 @@ class Answer:
 
     @property
     def status(self) -> Status:
-        """What the answer amounts to."""
+        """Optimal, gap, feasible (no bound) or infeasible."""
         return self.status_at(None)
 
     def status_at(self, gap: float | None) -> Status:
@@ -176,7 +175,7 @@ def grade(
     soft: bool = False,
     work: Mapping[str, int] | None = None,
 ) -> Answer:
-    """Recount a proposal and make it an answer; an oracle that broke its promise is told so."""
+    """Recount a proposal and make it an answer; raise `OracleFault` for a broken promise."""
     record = repr(oracle)
     if mechanism is None:
         return Answer(eta, None, upper, level, stop, timer.seconds, record, soft, work or {})

@@ -1,4 +1,4 @@
-"""Oracles by name: those of the package, and those that somebody has added."""
+"""Oracles by name: those of the package, and those that were registered."""
 
 from __future__ import annotations
 

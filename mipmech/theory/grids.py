@@ -21,7 +21,7 @@ from mipmech.tolerances import ANGLE_ROUNDING, PARALLEL, ROUNDING, UNIT
 
 Floats = NDArray[np.float64]
 
-# More values of η than this are refused: nobody can wait for so many answers.
+# More values of η than this are refused: no run could finish them.
 MOST_ETAS = 100_000_000
 
 
@@ -132,7 +132,7 @@ def angular_grid(sample: Instance | Geometry, epsilon: float, soft: bool = False
         return Grid(np.zeros(1), 1.0, 0.0)
     radius = _radius(geometry)
     if geometry.rank == 1 or geometry.radius == 0:
-        # One direction, or one that is best for everybody: P w_f loses nothing to any other.
+        # One direction, or all agents at one point: no direction beats P w_f.
         return Grid(np.array([size]), factor, 0.0)
     # The loss 2RΔ‖p‖ of opt is multiplied by the factor, and the result is to be ε.
     step = epsilon / (2 * factor * radius * size) * (1 - ANGLE_ROUNDING)
@@ -154,7 +154,7 @@ def _radius(geometry: Geometry) -> float:
 
 
 def _band_loss(geometry: Geometry) -> float:
-    """An exact answer may have η lower by the band, and loses so much of what everyone moves."""
+    """What an exact answer may lose because its η may be lower by the band."""
     cost = geometry.instance.cost[geometry.weight > 0]
     return 2 * geometry.band * geometry.p_norm / float(cost.min())
 
@@ -228,7 +228,7 @@ def paper_etas(p_norm: float, epsilon: float, sigma: float, radius: float) -> Fl
     if step < 1 / MOST_ETAS:
         raise InputError(
             f"is {epsilon:g}, which makes a grid of more than {MOST_ETAS:,} values; choose a larger"
-            " one, or the angular grid",
+            " one, or use the angular grid",
             field="epsilon",
         )
     count = math.floor(1 / step * (1 + ROUNDING))

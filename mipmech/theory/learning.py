@@ -138,7 +138,7 @@ def held_out_bound(
         largest_reach = float(reach[0])
     if not math.isfinite(largest_reach) or (reach > largest_reach * (1 + ROUNDING)).any():
         raise InputError(
-            "must be finite and not below the reach of an agent in the sample",
+            "must be finite and at least the reach of every agent in the sample",
             field="largest_reach",
         )
     if method not in ("hoeffding", "bernstein"):

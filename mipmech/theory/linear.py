@@ -82,7 +82,7 @@ def linear_rule(
     share = instance.weights / instance.weights.sum()
     baseline = float(share @ levels)
     if geometry.p_norm == 0 or norm == 0:
-        # No visible direction changes quality: whoever moves, moves at right angles to w_f.
+        # No visible direction changes quality: all moves are orthogonal to w_f.
         still = LinearResponse(np.zeros(instance.size, dtype=np.bool_))
         return LinearRule(np.zeros(instance.width), still, baseline, baseline)
     unit = from_reduced(geometry, geometry.p / geometry.p_norm, 0.0).weights

@@ -138,7 +138,7 @@ def test_every_field_survives(tmp_path):
     [
         (0.5, "is 0.5; give [[fraction"),
         ({"0.6": [0, 1]}, "give [[fraction"),
-        ([0.6, 0, 1], "is 0.6; a list"),
+        ([0.6, 0, 1], "is 0.6; expected a list"),
         ([[0.6, 0.5]], "must be [fraction"),
         ([[0.6, 0.5, 0.4]], "must be [fraction"),
         ([[1.5, 0.5, 0.6]], "must be [fraction"),
@@ -204,7 +204,7 @@ def test_from_frame(library):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"agents": [[1.0], [2.0, 3.0]]}, "different lengths"),
+        ({"agents": [[1.0], [2.0, 3.0]]}, "rows differ in length"),
         ({"agents": [1.0, 2.0]}, "1 dimensions"),
         ({"agents": np.zeros((0, 2))}, "at least one agent"),
         ({"agents": np.zeros((2, 0))}, "no features"),
@@ -213,8 +213,8 @@ def test_from_frame(library):
         ({"agents": np.ma.masked_array([[1.0, 2.0]], [[True, False]])}, "masked"),
         ({"agents": [[2**60 + 1, 1]]}, "beyond 2"),
         ({"cost": 10**400}, "too large for a float"),
-        ({"cost": True}, "a number must stand there"),
-        ({"cost": None}, "a number must stand there"),
+        ({"cost": True}, "expected a number"),
+        ({"cost": None}, "expected a number"),
         ({"visible": None}, "found none"),
         ({"view": [[1.0, 0.0]]}, "found visible and view"),
     ],

@@ -1,6 +1,6 @@
-"""Blocks of the cells engine: what is searched as one piece, here or elsewhere.
+"""Blocks of the cells engine: the units of work, searched here or by a worker.
 
-A block is one open node with the agents that matter there; `cell_kernel.search_block` searches
+A block is one open node with the agents that matter there; `kernel.search_block` searches
 below it depth-first until all is closed or its budget is spent, and leaves the rest as new blocks.
 The result depends on the block, the cut and the budget alone, so it may be computed anywhere:
 a block that is `alone` needs no more of the problem than its own agents, which become fewer and
@@ -31,7 +31,7 @@ class CellProblem:
 
     The score of agent i is shift_i + v·y_i, to within slack_i.
 
-    kind : `cell_kernel.DENSITY`, SOFT or GAIN
+    kind : `kernel.DENSITY`, SOFT or GAIN
     y : (d, m) array; shift, slack, reach, weight : (m,) arrays
     p : (d,) array; gain is (v·p) times soft density
     rates : values of v·p, ascending, if only those matter (to within band); empty if all do
@@ -56,15 +56,15 @@ class CellProblem:
 
     @property
     def thresholds(self) -> tuple[float, float]:
-        """An interval with every threshold that has anybody in its margin."""
+        """An interval with every threshold that has an agent in its margin."""
         sizes = np.sqrt((self.y**2).sum(axis=0)) * (1 + 1e-12) + np.abs(self.shift) + self.slack
         low, high = -float(sizes.max()), float((sizes + self.reach).max())
-        room = high / 1024  # for whoever rounds in another way, and for the band of η
+        room = high / 1024  # for checkers that round in another way, and for the band of η
         return low - room, high + room
 
     @property
     def most(self) -> float:
-        """No mechanism has more: everybody in the margin, at the end of the reach, along p."""
+        """No mechanism has more: all agents in the margin, at the end of the reach, along p."""
         if self.kind == kernel.DENSITY:
             return float(self.weight.sum())
         rate = float(np.linalg.norm(self.p)) if self.kind == kernel.GAIN else 1.0
@@ -72,7 +72,7 @@ class CellProblem:
 
     @property
     def touch(self) -> float:
-        """Ties nearer than this are broken the same way by everybody (`docs/proof-format.md`)."""
+        """Ties nearer than this are broken in one fixed way (`docs/proof-format.md`)."""
         return TOUCH * min(1.0, float(self.reach.min()))
 
     def values(self, v: Floats) -> Floats:
@@ -90,7 +90,7 @@ TOUCH = 2.0**-30
 class Block:
     """An open node, and what has become of it.
 
-    code : its subtree in preorder (`cell_kernel`), None while it is open
+    code : its subtree in preorder (`kernel`), None while it is open
     children : the blocks in it that were left for later, in order
     """
 
@@ -188,7 +188,7 @@ def search(problem: CellProblem, block: Block, orders: Orders) -> Searched:
 
 
 def alone(problem: CellProblem, block: Block) -> tuple[CellProblem, Block]:
-    """A problem with nobody but the agents of a block, numbered anew: small enough to be sent."""
+    """A problem with only the agents of a block, renumbered: small enough to be sent."""
     chosen = block.agents
     small = replace(
         problem, y=np.take(problem.y, chosen, axis=1), shift=problem.shift[chosen],

@@ -30,7 +30,7 @@ DENSITY, SOFT, GAIN = 0, 1, 2
 LEAF, CUT_THRESHOLDS, CUT_SIDE, BLOCK = 0, 1, 2, 255
 # The deepest path within a block.
 DEPTH = 96
-# The steepest slope of a tilted estimate, in multiples of everybody's weight: steeper ones would
+# The steepest slope of a tilted estimate, in multiples of the total weight: steeper ones would
 # drown in rounding.
 STEEPEST = 64.0
 # A rate v·p below this part of ‖p‖ counts as that when slopes are chosen: next to 0 its rounding
@@ -40,7 +40,7 @@ SLOWEST = 1024.0
 SWEEPS = 2
 EVERY = 3
 FEW = 128
-# What a node costs beside its agents, as so many of them (some 1 µs; measured for k = 4 to 8).
+# The overhead of a node, in agents (some 1 µs; measured for k = 4 to 8).
 A_NODE = 60
 MOST_TILTED = 64
 # A side this short (the whole has 2), or a window of this share of the scale, is not cut again:

@@ -1,8 +1,8 @@
 """The cells engine: geometric branch and bound over directions and thresholds.
 
 It answers three questions: the greatest density at η (`Cells`), the greatest soft density at η
-(`CellsSoft`), and the greatest gain over all directions (`gain_search`). The tree that it leaves is
-a proof that another program can check (`certificate`, `check`, `docs/proof-format.md`).
+(`CellsSoft`), and the greatest gain over all directions (`GainSearch`). The tree that it leaves is
+a proof that another program can check (`certificate`, `checker`, `docs/proof-format.md`).
 
 **Nodes.** A node is a cell of directions times an interval [b0, b1] of thresholds. A cell is a box
 on a facet of the cube: v = x/‖x‖ with |x_j − c_j| ≤ h_j, where h is 0 in the facet's own
@@ -76,7 +76,7 @@ Floats = NDArray[np.float64]
 # A reach beyond this many units never binds for density: b may be the largest score of those
 # covered, and scores differ by little more than 2.
 LONG = 4.0
-# Density hangs on ties; scores nearer than this are not told apart, and what is then open is
+# Density depends on ties; scores nearer than this are not told apart, and what stays open is
 # reported as a gap.
 FINEST_DENSITY = 1e-11
 # The smallest relative gap that floats can be asked for.
@@ -116,7 +116,7 @@ class Keeper:
 class Cells(Oracle):
     """The density oracle by cells: exact, up to ties that floats cannot tell.
 
-    most_nodes : nodes after which it gives up and leaves a gap
+    most_nodes : nodes after which it stops and leaves a gap
     """
 
     most_nodes: int = 1_000_000_000
@@ -187,7 +187,7 @@ def density_problem(part: Slice, mass: Masses) -> CellProblem:
 
 @dataclass(frozen=True)
 class CellsSoft(Cells):
-    """The soft-density oracle by cells; ``gap`` is the relative gap at which it is content."""
+    """The soft-density oracle by cells; it stops at the relative gap ``gap``."""
 
     gap: float = 1e-5
     soft: ClassVar[bool] = True
@@ -246,7 +246,7 @@ def _run(search: CellSearch, timer: Timer, most: float) -> Stop:
 
 
 def _scores(part: Slice, reach: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-    """y, shift, slack and reach of `cell_search.CellProblem` on a slice at one η."""
+    """y, shift, slack and reach of `blocks.CellProblem` on a slice at one η."""
     y = np.ascontiguousarray((math.sin(part.angle) * part.across).T)
     shift = math.cos(part.angle) * part.along
     slack = part.slack + rounding_of_scores(np.vstack([y, shift]), reach)
@@ -294,7 +294,7 @@ def gain_problem(geometry: Geometry, etas: Floats | None = None) -> CellProblem:
 class GainSearch:
     """A search for the greatest gain; bounds in the user's units.
 
-    gap : the relative gap at which it is content
+    gap : the relative gap at which it stops
     keep : remember the tree, for a certificate
     """
 
@@ -323,7 +323,7 @@ class GainSearch:
         return max(0.0, round_down(found.gain / Fraction(geometry.unit)))
 
     def run(self, most: float = math.inf, executor: Executor | None = None) -> Stop:
-        """Search until the gap is reached, the time is over, or so many nodes were looked at.
+        """Search until the gap is reached, the time is over, or ``most`` nodes were searched.
 
         With an executor, its workers search; what is found is the same.
         """

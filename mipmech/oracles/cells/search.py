@@ -1,13 +1,12 @@
 """The outer loop of the cells engine: blocks of nodes, the most promising first, on all cores.
 
-The tree of nodes is searched in blocks (`cell_blocks`). Blocks wait in a heap, highest bound first,
-and are taken in lots of a fixed size. Every block of a lot is searched with the incumbent that was
-the best when the lot was made up; what was found is looked at lot by lot, in order. One lot is
-under way at first. As a search becomes long, news becomes rare and waiting for the last block of a
-lot a waste: then some lots are under way at once, and blocks become larger. All of this follows
-from what was found so far and never from the clock or the number of those who work, so that threads
-and workers, few or many, all find the same. Only the last blocks before a limit of time are smaller
-than others, so that they end with it.
+The tree of nodes is searched in blocks (`blocks`). Blocks wait in a heap, highest bound first, and
+are taken in lots of a fixed size. All blocks of a lot are searched with the incumbent of the moment
+at which the lot was formed; results are processed lot by lot, in order. At first, one lot is under
+way. In a long search improvements are rare and waiting for the last block of a lot is wasteful:
+then several lots are under way at once, and blocks are larger. All of this depends on what was
+found so far and never on the clock or the number of workers, so that threads and workers, few or
+many, find the same. Only the last blocks before a time limit are smaller, so that they end with it.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ from mipmech.oracles.cells.blocks import (
 from mipmech.workers.executor import Executor, ExecutorLost
 from mipmech.workers.ordered import STOPPED, Crew, Workers, crew
 
-# Blocks searched with the same incumbent; more would wait for news of each other too long.
+# Blocks searched with the same incumbent; with more, improvements would spread too slowly.
 LOT = 8
 # Agents looked at within one block: few at first, so that good mechanisms are found early; then
 # enough that handing out blocks costs nothing (some 50 ms).
@@ -47,14 +46,14 @@ FIRST_BUDGET, LAST_BUDGET = 50_000, 3_000_000
 # In a long search, a block may look at this share of the agents seen so far, up to some 0.3 s: the
 # time between two looks at the clock, and plenty for a worker at the end of a slow line.
 LONG_SHARE, LONG_BUDGET = 1 / 256, 20_000_000
-# Lots under way at once: one more for so many nodes (some seconds), until there are enough to keep
-# sixteen workers busy. Earlier, news would be missed too often: up to 4 % more work was seen.
+# Lots under way at once: one more per LONG_SEARCH nodes (some seconds), until there are enough to
+# keep sixteen workers busy. Any earlier costs up to 4 % more work (measured).
 LOTS, LONG_SEARCH = 4, 1_000_000
-# A first look for good directions takes so many agents' scores at most, and so many directions.
+# The first look for good directions computes at most this many scores, for this many directions.
 FIRST_LOOK = 1_500_000
 DIRECTIONS = (100, 600)
 ISLANDS, ROUNDS, SHRINK = 10, 20, 0.6
-# Whenever something better turns up, steps from there may look at so many agents, in each round.
+# After an improvement, each round of local steps may compute this many scores.
 POLISH, MOST_TRIES = 200_000, 30
 # With more agents than this, the first look is at a sample of them.
 SAMPLE = 2000
@@ -78,7 +77,7 @@ class CellSearch:
     best : the value of the best mechanism found, as graded
     factor, margin : a node is closed if its bound is not above factor·best + margin
     largest : the largest budget of a block, if it is not to grow with the search
-    rates : the values of v·p that still matter; whoever offers mechanisms may take some away
+    rates : the values of v·p that still matter; ``offer`` may remove some
     """
 
     def __init__(
@@ -131,7 +130,7 @@ class CellSearch:
             np.ascontiguousarray(problem.y[:, chosen]), problem.shift[chosen],
             problem.reach[chosen], problem.weight[chosen],
         )  # fmt: skip
-        most = DIRECTIONS[1] * d if d > 2 else DIRECTIONS[0]  # a circle is searched in no time
+        most = DIRECTIONS[1] * d if d > 2 else DIRECTIONS[0]  # a circle needs few
         tries = int(min(max(FIRST_LOOK / len(chosen), DIRECTIONS[0]), most))
         v = random.standard_normal((1 if d == 0 else max(2, tries // 4), d))
         if problem.kind == kernel.GAIN:
@@ -200,7 +199,7 @@ class CellSearch:
     def run(
         self, threads: int = 1, most: float = math.inf, executor: Executor | None = None
     ) -> Stop:
-        """Search until everything is closed, the time is over, or so many nodes were looked at.
+        """Search until everything is closed, the time is over, or ``most`` nodes were searched.
 
         With an executor, its workers search. If that is lost, what it gave back is kept, and
         ``lost`` says why.
@@ -256,7 +255,7 @@ class CellSearch:
         return 1 if len(self.rates) else min(LOTS, 1 + self.nodes // LONG_SEARCH)
 
     def _give(self, team: Crew) -> None:
-        """Make up a lot."""
+        """Form a lot."""
         lot = Lot([], self._orders())
         self._under_way.append(lot)
         while len(lot.blocks) < LOT and not self._nothing_to_give:

@@ -4,7 +4,7 @@ The margin with Gaussian edges of width σ has the density
 
     D_σ(v, b) = Σ ω_i [Φ(d_i/σ) − Φ((d_i − ℓ_i)/σ)],      d_i = b − u·z_i,
 
-Φ(x) = ½(1 + erf(x/√2)), which is that of the σ-smoothed sample (`smoothed`). With
+Φ(x) = ½(1 + erf(x/√2)), which is that of the σ-smoothed sample (`model.population`). With
 g_i = ω_i [φ(d_i/σ) − φ((d_i − ℓ_i)/σ)]/σ its gradient is Σ g_i along b and −sin θ Σ g_i Hᵀz_i
 along v, projected on the tangent plane of the sphere. σ falls from the spread of the scores to a
 small part of the reach (graduated optimisation, Blake and Zisserman 1987); at each level all starts
@@ -25,7 +25,7 @@ from mipmech.oracles.heuristics.explore import Explorer, Heuristic, unit
 
 Floats = NDArray[np.float64]
 
-# Starts of a round, fewer if the agents are many; drawn as the best of so many times that number.
+# Starts of a round, fewer if the agents are many; drawn as the best of DRAWN times that number.
 STARTS = 32
 DRAWN = 4
 # Levels of σ, and steps at each.
@@ -33,7 +33,7 @@ LEVELS = 9
 STEPS = 10
 # The last σ, as a share of the median reach.
 SHARPEST = 0.03
-# Of a round, so many of the best ends are improved by linear programs.
+# The best end points of a round that are improved by linear programs.
 AUGMENTED = 2
 
 

@@ -1,11 +1,11 @@
 """What heuristic oracles have in common: a seed, rounds of work, and a truthful record.
 
 A heuristic looks for v on the unit sphere of R^d that η leaves (`slices`), and takes the densest
-threshold for it. It proposes directions by the lot; counting in floats ranks them; the recount
-keeps the best. It promises no upper bound. On spheres of at most two points it tries them all.
+threshold for it. It proposes directions in lots; counting in floats ranks them; the recount keeps
+the best. It promises no upper bound. On spheres of at most two points it tries them all.
 
 Stopped by its own rule (``rounds``), it gives the same answer every time (on one kind of processor:
-linear algebra differs in its last bits, and what is drawn next hangs on them); stopped by the
+linear algebra differs in its last bits, and later draws depend on them); stopped by the
 clock, it gives the best so far. With ``rounds=None`` it goes on until the clock stops it, which is
 what a comparison at equal time asks for.
 """
@@ -34,7 +34,7 @@ from mipmech.oracles.shared.slices import Slice, slice_at
 Floats = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 
-# Scores computed for a lot of directions: they stay in the processor's cache.
+# Scores computed for one lot of directions: they stay in the processor's cache.
 SCORES = 100_000
 SMALLEST_LOT, LARGEST_LOT = 16, 512
 # Heuristics draw from a stream of their own: with the bare seed, a planted direction of a family
@@ -84,7 +84,7 @@ class Explorer(Incumbent):
         for place in top:
             if self.found is None or counts[place] > self.best:
                 self.offer(v[place])
-        if counts[top[0]] > self.best:  # rounding pushed somebody out; make room
+        if counts[top[0]] > self.best:  # rounding pushed an agent out; make room
             covered = self.covered(v[top[0]])
             self.offer(clear(self.part, v[top[0]], covered, seconds=self.timer.left))
         return counts
@@ -111,7 +111,7 @@ def unit(v: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Heuristic(Oracle, ABC):
-    """A heuristic oracle: rounds of work until it is content.
+    """A heuristic oracle: rounds of work until its own rule stops it.
 
     seed : the same seed, the same answer
     rounds : rounds of work at most; None goes on until the time is over

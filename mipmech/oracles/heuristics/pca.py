@@ -7,7 +7,7 @@ is, up to a constant and the factor sin²θ,
     vᵀC v + 2 cot θ c·v        over ‖v‖ = 1.
 
 Its minimum solves (C + λI) v = −cot θ c with ‖v‖ = 1 and λ ≥ −λ_min: a secular equation in λ,
-solved by bisection. The variance of everybody is spoilt by those far from the sheet. So, as in the
+solved by bisection. The variance of all agents is spoilt by those far from the sheet. So, as in the
 fast algorithms for least trimmed squares and minimum covariance (Rousseeuw and Van Driessen 1999,
 2006), *concentration steps* follow: keep the agents nearest to the densest margin, fit again, until
 the density no longer rises; from the whole sample, and from small random subsets.
@@ -46,9 +46,9 @@ class Pca(Heuristic):
         part = explorer.part
         m, d = part.across.shape
         if number == 0:
-            everybody = np.arange(m)[None, :]
+            all_agents = np.arange(m)[None, :]
             axes = np.linalg.eigh(np.cov(part.across.T, aweights=part.weight, ddof=0))[1].T
-            starts = np.vstack([least_spread(part, everybody), axes, -axes])
+            starts = np.vstack([least_spread(part, all_agents), axes, -axes])
         else:
             size = min(m, d + 1)
             subsets = np.array([random.choice(m, size, replace=False) for _ in range(STARTS)])

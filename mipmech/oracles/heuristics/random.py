@@ -15,11 +15,11 @@ from mipmech.oracles.heuristics.explore import Explorer, Heuristic
 
 @dataclass(frozen=True)
 class Random(Heuristic):
-    """Uniform directions; a round is a lot of them."""
+    """Uniform directions; each round draws one lot."""
 
     rounds: int | None = 40
 
     def round(self, explorer: Explorer, random: Generator, number: int) -> bool:  # noqa: ARG002
-        """A lot of directions."""
+        """Draw one lot of directions."""
         explorer.consider(explorer.directions(random, explorer.lot))
         return False

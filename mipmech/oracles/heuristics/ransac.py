@@ -45,7 +45,7 @@ LEAST_ROUNDS = 4
 
 @dataclass(frozen=True)
 class Ransac(Heuristic):
-    """Random minimal sets with local optimisation; a round is a lot of hypotheses.
+    """Random minimal sets with local optimisation; a round is one lot of hypotheses.
 
     confidence : of the stopping rule
     """
@@ -59,9 +59,9 @@ class Ransac(Heuristic):
             raise InputError(f"is {self.confidence}; give one between 0 and 1", field="confidence")
 
     def round(self, explorer: Explorer, random: Generator, number: int) -> bool:
-        """A lot of hypotheses, and the best of them improved; whether enough were tried."""
-        everybody = np.arange(len(explorer.part.reach))
-        v = hypotheses(explorer, random, everybody, explorer.lot // 2)
+        """Draw one lot of hypotheses, improve the best; whether enough were tried."""
+        agents = np.arange(len(explorer.part.reach))
+        v = hypotheses(explorer, random, agents, explorer.lot // 2)
         # Counts matter below the best so far too: they say where to improve.
         counts = explorer.consider(v, ranked=True)
         _improve(explorer, random, v[counts.argmax()])

@@ -6,7 +6,7 @@ the sphere, the agents with s_i > ½ are given as much room as there is, and lin
 those who miss by little. The most promising cones are cut in two and relaxed again (diving). A
 further round does the same with the cube turned at random. Of many agents, the model has a random
 part, another in each round: a relaxation says roughly where to look, and rounding, polishing and
-counting have everybody.
+counting use all agents.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from mipmech.solver import Program, Solved
 Floats = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 
-# Relaxations of a round: the facets, and so many cones below them.
+# Relaxations of a round: the facets, and this many cones below them.
 DIVES = 16
 # Agents of a model, at most.
 MOST_AGENTS = 400

@@ -12,15 +12,14 @@ and recounted; if nothing better comes of it, the hull was too loose and is cut 
 is put back on the true sphere and recounted; where it is loose (‖u‖ < 1), the approximation gets
 another breakpoint there, and the model is solved again.
 
-**What the upper bound rests on.** A cone closed by counting rests on float arithmetic with every
-rounding added to the intervals (`cones`, `Slice.slack`). A model closed by HiGHS rests on HiGHS:
+**Why the upper bound holds.** A cone closed by counting depends on float arithmetic, with every
+rounding added to the intervals (`cones`, `Slice.slack`). A model closed by HiGHS depends on HiGHS:
 its tolerances are set to 1e-7 (with 1e-9 it gave false bounds on soft models, 4 of 80; with 1e-7
 none), M is at most a few units because agents are scaled to ‖z‖ ≤ 1 (and the longest reach, for
-soft density), and beyond `Slice.slack` the
-margin is widened on each side by 1e-6·(1 + largest M), for soft density by a tenth of that. So
-every true mechanism is feasible with a clearance of ten tolerances (one), and HiGHS would have to
-err by that much to lose it. Hence the level "attested", never "proved". Other solvers work with
-their own tolerances, mostly 1e-6.
+soft density), and beyond `Slice.slack` the margin is widened on each side by 1e-6·(1 + largest M),
+for soft density by a tenth of that. So every true mechanism is feasible with a clearance of ten
+tolerances (one), and HiGHS would have to err by that much to lose it. Hence the level "attested",
+never "proved". Other solvers work with their own tolerances, mostly 1e-6.
 
 **Cutoffs.** Equal weights: Σ s ≥ best + 1, so "infeasible" proves that best is optimal. Unequal
 ones: Σ ω s ≥ best + γ with γ = 1e-6 of the mean weight, which proves best + γ and is reported so.
@@ -106,7 +105,7 @@ class Milp(Oracle):
 
 @dataclass(frozen=True)
 class MilpSoft(Milp):
-    """The soft-density oracle; ``gap`` is the relative gap at which it is content."""
+    """The soft-density oracle; it stops at the relative gap ``gap``."""
 
     gap: float = 1e-5
     soft: ClassVar[bool] = True
@@ -173,7 +172,7 @@ def soft_bound(
 ) -> Fraction:
     """An upper bound of soft density over all directions with η in an interval, in user's units.
 
-    The search ends as soon as the bound is not above ``target``, as it cannot be, or after so many
+    The search ends when the bound is at most ``target``, when it cannot be, or after ``cones``
     cones; with ``milp``, HiGHS is asked about what is open then.
     """
     part = slice_at(geometry, eta_low, eta_high)

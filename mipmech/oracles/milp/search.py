@@ -1,10 +1,10 @@
 """Search over cones of directions: closed by counting, then by a MILP, else cut into smaller ones.
 
-The sphere of directions is cut into cones (`cones`). A cone is closed if what its agents can amount
-to at most is not above the best mechanism found; most are, by counting alone. Where counting gets
-nowhere, the open cones of a facet are handed to a prover (a MILP over their common hull), and if
-that neither closes them nor finds anything better, they are cut in two groups and tried again.
-The order is the same on every machine: budgets are counted in cones and nodes, not in seconds.
+The sphere of directions is cut into cones (`cones`). A cone is closed if its upper bound is not
+above the best mechanism found; most are, by counting alone. Where counting does not suffice, the
+open cones of a facet are handed to a prover (a MILP over their common hull), and if that neither
+closes them nor finds anything better, they are cut in two groups and tried again. The order is the
+same on every machine: budgets are counted in cones and nodes, not in seconds.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Flags = NDArray[np.bool_]
 # Cones bounded at once: enough to keep numpy busy; fewer if the agents are many.
 BATCH = 4096
 LEAST_BATCH = 32
-# Of a batch, so many of the most promising centres are tried as directions.
+# The most promising centres of a batch that are tried as directions.
 CENTRES = 64
 # The first look: islands of random directions (fewer on small spheres), then rounds of smaller and
 # smaller changes to the best of each.
@@ -40,7 +40,7 @@ ROUNDS = (8, 30)
 SURVIVORS = 4
 OFFSPRING = 12
 SHRINK = 0.85
-# If so many cones do not close everything, a second and thorough look pays.
+# If this many cones do not close everything, a second and thorough look pays.
 AT_FIRST = 20_000
 # A cone is not cut further once its directions differ by less than this: what is open there is a
 # tie that floats can hardly meet, and is reported as a gap.
@@ -227,7 +227,7 @@ class Search(Incumbent):
     def refute(self, most: int) -> bool:
         """Whether counting alone shows that no direction has more than ``best`` (a given target).
 
-        Gives up when a direction with more is seen, or after so many cones.
+        Gives up when a direction with more is seen, or after ``cones`` cones.
         """
         self.start()
         limit = self.work + most

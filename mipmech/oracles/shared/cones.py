@@ -1,4 +1,4 @@
-"""A partition of the sphere into cones, and what the agents in a cone can amount to at most.
+"""A partition of the sphere into cones, and upper bounds over the directions of a cone.
 
 A cone is a box in R^d that misses the origin: the directions v = x/‖x‖ with x in the box. The 2d
 facets of the cube [−1, 1]^d cover the sphere, and halving the longest side refines a cone.
@@ -58,7 +58,7 @@ class ConeSet:
 
 
 def joined(parts: Iterable[ConeSet]) -> ConeSet:
-    """Several lots of cones as one."""
+    """Several sets of cones as one."""
     lots = list(parts)
     return ConeSet(
         np.concatenate([c.lower for c in lots]),
@@ -138,12 +138,12 @@ def _turned(part: Slice, along: Floats, across: Floats) -> Floats:
     return np.where(peak, np.hypot(along, across), top)
 
 
-# Numbers in one array of a lot: a dozen of such arrays stay in the cache, which halves the time.
+# Numbers in one array of a batch: a dozen such arrays stay in the cache, which halves the time.
 LOT = 1 << 14
 
 
 def _across_in_lots(y: Floats, cones: ConeSet) -> tuple[Floats, Floats, Floats, Floats]:
-    """`_across`, a lot of cones at a time."""
+    """`_across`, a batch of cones at a time."""
     n, size = len(cones), max(1, LOT // len(y))
     if n <= size:
         return _across(y, cones)

@@ -1,7 +1,7 @@
 """What a search over directions maximises: density, or soft density.
 
 A goal turns ranges of scores into upper bounds, directions into estimates, and a recount into the
-exact value that is compared with them. Values are in units of the goal's own: whole weights for
+exact value that is compared with them. Values are in the goal's own units: whole weights for
 density, multiples of the geometry's unit for soft density.
 """
 
@@ -31,11 +31,11 @@ Floats = NDArray[np.float64]
 NUMBERS = 1 << 20
 
 
-def _in_lots(part: Slice, v: Floats, estimate: Callable[[Floats], Floats]) -> Floats:
-    """Estimate directions a lot at a time, so that many agents do not fill the memory."""
+def _in_batches(part: Slice, v: Floats, estimate: Callable[[Floats], Floats]) -> Floats:
+    """Estimate directions in batches, so that many agents do not fill the memory."""
     size = max(1, NUMBERS // len(part.reach))
-    lots = [estimate(part.scores(v[i : i + size])) for i in range(0, len(v), size)]
-    return np.concatenate(lots)
+    starts = range(0, len(v), size)
+    return np.concatenate([estimate(part.scores(v[i : i + size])) for i in starts])
 
 
 def _between(
@@ -127,7 +127,7 @@ class Density:
         def estimate(scores: Floats) -> Floats:
             return stab(scores, scores + self.reach, self.mass.whole, math.floor(floor))
 
-        return _in_lots(self.part, v, estimate)
+        return _in_batches(self.part, v, estimate)
 
     def threshold(self, scores: Floats) -> float:
         """The densest threshold: the largest score of those covered."""
@@ -144,7 +144,7 @@ class Density:
 
     @property
     def most(self) -> float:
-        """Everybody."""
+        """All agents."""
         return float(self.mass.whole.sum())
 
     def enough(self, best: float) -> float:
@@ -189,7 +189,7 @@ class SoftDensity:
         def estimate(scores: Floats) -> Floats:
             return soft_stab(scores, scores + reach, reach, weight)
 
-        return _in_lots(self.part, v, estimate)
+        return _in_batches(self.part, v, estimate)
 
     def threshold(self, scores: Floats) -> float:
         """The best threshold: the end of some agent's reach."""
@@ -209,7 +209,7 @@ class SoftDensity:
 
     @property
     def most(self) -> float:
-        """Everybody moves as far as possible."""
+        """All agents move as far as possible."""
         return float(self.part.weight @ self.part.reach) * (1 + len(self.part.reach) * EPSILON) * UP
 
     def enough(self, best: float) -> float:

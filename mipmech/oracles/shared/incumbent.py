@@ -16,14 +16,14 @@ from mipmech.oracles.shared.slices import Slice
 
 Floats = NDArray[np.float64]
 
-# Directions recounted of a lot at most: recounts are exact, and slower than estimates.
+# Directions recounted per batch at most: recounts are exact, and slower than estimates.
 GRADED = 3
-# A direction is improved by linear programs in so many rounds.
+# Rounds of linear programs that improve a direction.
 AUGMENTING = 5
 
 
 class Incumbent:
-    """Directions are offered to it, and the best is kept.
+    """Keeps the best of the directions that it is offered.
 
     best : its value, in the goal's units; only recounts change it
     """

@@ -17,7 +17,7 @@ Rounding. For upper bounds the levels ``low`` and ``high`` are moved apart, not 
 D cos hardly reaches a level, the angle is off by the root of the rounding, the level never by more
 than D times the rounding of the angles. What moves them is the rounding of z, of p, of reach, of
 the angles, and for density the width of the band of η. So every agent truly covered at φ is counted
-at φ, and whoever touches an end is counted on both sides.
+at φ, and an agent that touches an end is counted on both sides.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Circle:
     span: float
 
     def chunks(self, rows: Numbers, at_once: int) -> Iterator[Numbers]:
-        """The rows in portions of so many numbers altogether, one per agent."""
+        """The rows in portions of about this many numbers, one per agent."""
         size = max(1, at_once // len(self.reach))
         return (rows[first : first + size] for first in range(0, len(rows), size))
 
@@ -88,7 +88,7 @@ class Circle:
         x = self.turning[i, 0] - self.turning[:, 0]
         y = self.turning[i, 1] - self.turning[:, 1]
         apart = self.still[i] - self.still
-        # ℓ_j − ℓ_i, good to a few units of itself however long both are.
+        # ℓ_j − ℓ_i, accurate to a few units in its last place, however long both are.
         longer = (self.cost[i] - self.cost) * self.reach[i] * (self.reach * self.unit)
         low = -self.reach[i] - apart
         high = longer - apart
