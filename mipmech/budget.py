@@ -21,7 +21,7 @@ class Stop(Enum):
     """Why an oracle stopped; what it has is another matter and stands in the answer."""
 
     CLOSED = "the bounds meet"
-    FINISHED = "did all it set out to do"
+    FINISHED = "completed"
     INFEASIBLE = "no direction has this η"
     NO_ANSWER = "this oracle knows no direction with this η"
     TIME = "time limit"
@@ -43,6 +43,28 @@ class Event:
     upper: float | None
     work: int
     note: str = ""
+
+
+class Trace:
+    """Keeps the events in which a bound changed, at most so many, and passes all of them on.
+
+    Of a long run the last events are kept, and every second one before, again and again.
+    """
+
+    def __init__(self, watch: Callable[[Event], None] | None = None, most: int = 200) -> None:
+        self.watch = watch
+        self.most = most
+        self.events: list[Event] = []
+
+    def __call__(self, event: Event) -> None:
+        if self.watch is not None:
+            self.watch(event)
+        last = self.events[-1] if self.events else None
+        if last is None or (last.lower, last.upper) != (event.lower, event.upper):
+            self.events.append(event)
+            if len(self.events) > self.most:
+                half = len(self.events) // 2
+                self.events[:half] = self.events[:half:2]
 
 
 @dataclass(frozen=True)

@@ -214,7 +214,7 @@ def made_up(
                             False,
                             bounds.upper if exact else None,
                             "optimal" if exact else "feasible",
-                            "did all it set out to do",
+                            "completed",
                             seconds,
                             won,
                             won * 0.8,

@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mipmech import files
-from mipmech.budget import Budget, Event, Stop, Timer
+from mipmech.budget import Budget, Event, Stop, Timer, Trace
 from mipmech.checker.verdict import FORMAT, Verdict, seal
 from mipmech.checker.verdict import check as check_certificate
 from mipmech.errors import InputError
@@ -50,6 +50,8 @@ EngineName = Literal["auto", "cells", "milp"]
 Status = Literal["optimal", "gap"]
 
 DEFAULT_GAP = 1e-3
+# Events that a certificate keeps of its search, for the picture.
+MOST_EVENTS = 1000
 # The checker, on one thread, takes about as long as the search per thread, at times a half more.
 CHECKING = 1.5
 # A later check is expected to take this much longer than the first one tells.
@@ -205,8 +207,8 @@ def certify(
     if engine == "milp" and executor is not None:
         raise InputError("is milp, which has no use for workers; give cells", field="engine")
     budget = budget or Budget()
-    recorder = _Recorder(budget)
-    timer = recorder.budget.start()
+    trace = Trace(budget.watch, MOST_EVENTS)
+    timer = replace(budget, watch=trace).start()
     chosen = FASTEST if engine == "auto" else engine
     with timer.listening():
         if geometry.p_norm == 0:
@@ -216,27 +218,11 @@ def certify(
             found = _by_cells(geometry, gap, timer, executor)
         else:
             found = _by_intervals(geometry, gap, timer)
-    return replace(found, seconds=timer.seconds, events=tuple(recorder.events))
+    return replace(found, seconds=timer.seconds, events=tuple(trace.events))
 
 
 # Measured for k = 2…8 and m = 12…100,000 (benchmarks/README.md): cells closed sooner everywhere.
 FASTEST: Literal["cells", "milp"] = "cells"
-
-
-class _Recorder:
-    """Keeps the events of a run, a thousand at most, and passes all of them on."""
-
-    def __init__(self, budget: Budget) -> None:
-        self.events: list[Event] = []
-        self.watch = budget.watch
-        self.budget = replace(budget, watch=self)
-
-    def __call__(self, event: Event) -> None:
-        if self.watch is not None:
-            self.watch(event)
-        self.events.append(event)
-        if len(self.events) > 1000:
-            self.events = self.events[::2]
 
 
 def _nothing_seen(geometry: Geometry, engine: str, gap: float, timer: Timer) -> Certificate:
@@ -425,8 +411,8 @@ def certify_density(
             f"is {eta}, which no direction has: there is nothing to certify", field="eta"
         )
     budget = budget or Budget()
-    recorder = _Recorder(budget)
-    timer = recorder.budget.start()
+    trace = Trace(budget.watch, MOST_EVENTS)
+    timer = replace(budget, watch=trace).start()
     clock, most = _search_timer(timer), _most_nodes(budget)
     part = slice_at(geometry, eta)
     axes = part.turn.T if geometry.p_norm == 0 else np.vstack([part.towards, part.turn.T])
@@ -445,4 +431,4 @@ def certify_density(
         search, best, stop = density_search(geometry, eta, clock, most, keep=True)
         again = partial(search.run, budget.threads, most)
         found = _in_time(timer, clock, stop, again, made)
-    return replace(found, seconds=timer.seconds, events=tuple(recorder.events))
+    return replace(found, seconds=timer.seconds, events=tuple(trace.events))

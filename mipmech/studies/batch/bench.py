@@ -11,17 +11,17 @@ from mipmech.errors import InputError
 from mipmech.studies.batch.folder import RunFolder
 from mipmech.studies.batch.jobs import expand
 from mipmech.studies.batch.plan import Plan
-from mipmech.studies.batch.runner import Clock, Progress, Summary, run
+from mipmech.studies.batch.runner import Clock, Progress, RunSummary, run
 from mipmech.workers.executor import Executor
 from mipmech.workers.processes import Processes, cores
 
 
-def bench(
+def run_plan(
     plan: Plan | str | Path,
     out: str | Path | None = None,
     *,
     workers: int | None = None,
-    executor: Callable[[], AbstractContextManager[Executor | None]] | None = None,
+    executor: Callable[[], AbstractContextManager[Executor]] | None = None,
     retry: bool = False,
     part: tuple[int, int] = (1, 1),
     budget: Budget | None = None,
@@ -29,7 +29,7 @@ def bench(
     watch: Callable[[Progress], None] | None = None,
     say: Callable[[str], None] = lambda _: None,
     clock: Clock | None = None,
-) -> Summary:
+) -> RunSummary:
     """Do the jobs of a plan that are not on record in the folder.
 
     out : the run's folder; without one, the plan's name with the ending .run, beside it
@@ -56,18 +56,10 @@ def bench(
         for fault in expansion.broken:
             say(f"no instance: {fault}")
         with executor() if executor is not None else Processes(workers or cores()) as chosen:
-            assert chosen is not None
             return run(
-                expansion,
-                folder,
-                chosen,
-                timer,
-                retry=retry,
-                part=part,
-                watch=watch,
-                say=say,
+                expansion, folder, chosen, timer, retry=retry, part=part, watch=watch, say=say,
                 clock=clock,
-            )
+            )  # fmt: skip
 
 
 def default_folder(plan: Plan) -> Path:

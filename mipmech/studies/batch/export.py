@@ -13,7 +13,7 @@ from mipmech import files
 from mipmech.errors import InputError
 from mipmech.model.tables import guarded
 from mipmech.studies.batch.folder import RunFolder
-from mipmech.studies.batch.journal import Record
+from mipmech.studies.batch.records import Record
 
 Format = Literal["csv", "parquet"]
 
@@ -30,7 +30,7 @@ COLUMNS: dict[str, str] = {
 }  # fmt: skip
 
 
-def export(path: str | Path, output: str | Path | None, format: Format = "csv") -> str | None:
+def export_run(path: str | Path, output: str | Path | None, format: Format = "csv") -> str | None:
     """Write the table of a run to a file; as csv without one, return its text.
 
     parquet needs pyarrow: ``pip install mipmech[parquet]``.
@@ -52,45 +52,38 @@ def export(path: str | Path, output: str | Path | None, format: Format = "csv") 
 
 def row_of(record: Record) -> dict[str, Any]:
     """The columns of a record; None where it has nothing to say."""
-    options, instance = record["options"], record["instance"]
-    bounds = record.get("bounds") or {}
-    lower, upper = bounds.get("lower"), bounds.get("upper")
-    gap = None
-    if lower is not None and upper is not None:
-        gap = (upper - lower) / upper if upper else 0.0
-    own = options.get("options")
-    own = own if isinstance(own, dict) else {}
+    options, instance, bounds = record.options, record.instance, record.bounds
     return {
-        "id": record["id"],
-        "status": record["status"],
-        "reason": record["reason"],
-        "attempt": record["attempt"],
-        "task": record["task"],
-        "instance": instance["name"],
-        "digest": instance["digest"],
-        "group": instance["group"],
-        "agents": instance["agents"],
-        "rank": instance["rank"],
+        "id": record.id,
+        "status": record.status,
+        "reason": record.reason,
+        "attempt": record.attempt,
+        "task": record.task,
+        "instance": instance.name,
+        "digest": instance.digest,
+        "group": instance.group,
+        "agents": instance.agents,
+        "rank": instance.rank,
         "oracle": options.get("oracle"),
         "engine": options.get("engine"),
         "eta": options.get("eta"),
         "eta_fraction": options.get("eta_fraction"),
-        "seed": options.get("seed", own.get("seed")),
-        "repetition": record["repetition"],
-        "what": bounds.get("what"),
-        "outcome": bounds.get("status"),
-        "lower": lower,
-        "upper": upper,
-        "gap": gap,
-        "level": bounds.get("level"),
-        "allowed_seconds": record["allowed"]["seconds"],
-        "seconds": record["seconds"],
-        "memory": record["memory"],
-        "started": record["started"],
-        "ended": record["ended"],
-        "worker": record["worker"],
-        "version": (record.get("made_by") or {}).get("version"),
-        "certificate": record["certificate"],
+        "seed": record.seed,
+        "repetition": record.repetition,
+        "what": None if bounds is None else bounds.what,
+        "outcome": None if bounds is None else bounds.status,
+        "lower": record.lower,
+        "upper": record.upper,
+        "gap": record.gap,
+        "level": None if bounds is None else bounds.level,
+        "allowed_seconds": record.allowed.seconds,
+        "seconds": record.seconds,
+        "memory": record.memory,
+        "started": None if record.started is None else record.started.isoformat(),
+        "ended": record.ended.isoformat(),
+        "worker": record.worker,
+        "version": (record.made_by or {}).get("version"),
+        "certificate": record.certificate,
         "options": json.dumps(options, ensure_ascii=False, sort_keys=True),
     }
 

@@ -18,24 +18,30 @@ import fcntl
 import hashlib
 import json
 import os
-import re
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
-from types import NoneType
 from typing import Any
 
 from mipmech import files
 from mipmech.errors import InputError
 from mipmech.model.instance import Instance
 from mipmech.studies.batch import journal
-from mipmech.studies.batch.jobs import Expansion
-from mipmech.studies.batch.journal import Journal, Record
-from mipmech.studies.batch.tasks import CERTIFICATES, INSTANCES, instance_file
+from mipmech.studies.batch.jobs import Expansion, Job
+from mipmech.studies.batch.journal import Journal
+from mipmech.studies.batch.records import (
+    CERTIFICATES,
+    INSTANCES,
+    LONGEST,
+    Records,
+    instance_file,
+    typed,
+)
+from mipmech.text import harmless
 
 FORMAT = "mipmech/run@1"
 MARK, PLANS, RECORDS, LOCK = "run.json", "plans", "records.jsonl", "lock"
@@ -48,73 +54,19 @@ AT_HAND = 8
 
 
 @dataclass(frozen=True)
-class Records:
-    """The records of a run.
+class PlanRecord:
+    """The plan that a run follows, as far as every reader needs it.
 
-    last : the record that counts for each job: the last one
-    lines : all records, those that were tried again included
-    damaged : lines that cannot be understood; their jobs count as not done
+    subjects, comparisons : read where they are needed (`comparison.assembly`), so that what is
+        wrong with them costs nothing else
     """
 
-    last: dict[str, Record]
-    lines: int
-    damaged: int
-
-    @classmethod
-    def of(cls, found: Iterable[Record | None], whole: bool = True) -> Records:
-        """What counts of these; if not ``whole``, without the parts that take up much memory."""
-        last: dict[str, Record] = {}
-        lines = damaged = 0
-        for record in found:
-            lines += 1
-            if record is None or not _understood(record):
-                damaged += 1
-            else:
-                last[record["id"]] = record
-                if not whole:
-                    for name in LARGE_PARTS:
-                        del record[name]
-        return cls(last, lines, damaged)
-
-    @property
-    def failed(self) -> dict[str, Record]:
-        """The jobs that have no result."""
-        return {key: record for key, record in self.last.items() if record["status"] != "done"}
-
-
-# What every record has, and of which type it is.
-SHAPE: Mapping[str, type | tuple[type, ...]] = {
-    "id": str, "status": str, "attempt": int, "task": str, "instance": dict, "options": dict,
-    "repetition": int, "allowed": dict, "bounds": (dict, NoneType), "seconds": (int, float),
-    "memory": (int, NoneType), "reason": (str, NoneType), "started": (str, NoneType),
-    "ended": str, "worker": str, "made_by": (dict, NoneType), "certificate": (str, NoneType),
-    "result": (dict, NoneType), "events": list,
-}  # fmt: skip
-LARGE_PARTS = ("result", "events")
-NUMBER = (int, float)
-Shape = Mapping[str, type | tuple[type, ...]]
-JOB = {"id": str, "task": str, "options": dict, "subject": str}
-ALLOWED = {"seconds": NUMBER, "limit": NUMBER}
-BOUNDS: Shape = {"what": str, "status": str, "lower": NUMBER, "upper": (*NUMBER, NoneType)}
-SUBJECT = {"name": str, "digest": str, "group": str, "agents": int, "rank": int}
-
-
-def _understood(record: Record) -> bool:
-    """Whether a record has the shape that all readers count on; its id is the name of a file."""
-    return (
-        _has(record, SHAPE)
-        and _has(record["instance"], SUBJECT)
-        and _has(record["allowed"], ALLOWED)
-        and (record["bounds"] is None or _has(record["bounds"], BOUNDS))
-        and re.fullmatch(r"[0-9a-f]{20}", record["id"]) is not None
-    )
-
-
-def _has(part: dict[str, Any], shape: Shape) -> bool:
-    return all(
-        name in part and isinstance(part[name], kind) and not isinstance(part[name], bool)
-        for name, kind in shape.items()
-    )
+    name: str
+    text: str
+    jobs: tuple[Job, ...]
+    left_out: tuple[str, ...] = ()
+    subjects: Any = ()
+    comparisons: Any = ()
 
 
 @dataclass(frozen=True)
@@ -180,8 +132,8 @@ class RunFolder:
         if self._marked() is None:
             self._mark(other._marked())
 
-    def plan(self) -> dict[str, Any] | None:
-        """The plan that was followed last, as `Expansion.to_dict` gives it."""
+    def plan(self) -> PlanRecord | None:
+        """The plan that was followed last."""
         name = self._marked()
         if name is None:
             return None
@@ -189,11 +141,12 @@ class RunFolder:
             raise InputError(f"names a plan {name!r} elsewhere", file=self.path / MARK)
         file = self.path / PLANS / f"{name}.json"
         content = _read_json(file)
-        jobs = content.get("jobs")
-        whole = isinstance(content.get("name"), str) and isinstance(jobs, list)
-        if not whole or not all(isinstance(job, dict) and _has(job, JOB) for job in jobs or ()):
-            raise InputError("is not a whole plan; run its plan file again", file=file)
-        return content
+        try:
+            found = typed(content, PlanRecord, "a whole plan")
+            return replace(found, text=_lines(content["text"]))
+        except InputError as error:
+            said = f"{error.message}; run its plan file again"
+            raise InputError(said, file=file) from None
 
     # ------------------------------------------------------------ instances
 
@@ -312,6 +265,12 @@ def _instance(file: Path, digest: str) -> Instance:
     if found.digest != digest:
         raise InputError("is not what it was when the run began: its digest differs", file=file)
     return found
+
+
+def _lines(text: str) -> str:
+    """A stranger's text of many lines."""
+    shown = text[:LONGEST] + ("\n…" if len(text) > LONGEST else "")
+    return "\n".join(harmless(line.expandtabs(4)).rstrip() for line in shown.splitlines())
 
 
 def _write_json(file: Path, content: dict[str, Any]) -> None:

@@ -11,22 +11,26 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from functools import cache
+from dataclasses import asdict, dataclass, replace
+from functools import cache, cached_property
 from importlib.metadata import version
 from typing import Any
 
 from mipmech.errors import InputError
+from mipmech.model.families import NAMES
 from mipmech.model.instance import Instance
-from mipmech.studies.batch.plan import Options, Plan, Source
-from mipmech.studies.batch.tasks import KINDS, instance_file
-from mipmech.studies.comparison.compare import Subject
+from mipmech.studies.batch.asking import ComparisonSettings
+from mipmech.studies.batch.plan import Piece, Plan, Source
+from mipmech.studies.batch.records import Options, Subject, kind_of, subject_of
+from mipmech.studies.batch.tasks import KINDS
+from mipmech.text import writable
 from mipmech.version import __version__
 
-# A plan of more jobs is a slip of the pen.
+# A plan of more jobs is a mistake.
 MOST_JOBS = 1_000_000
-# Whatever one of these oracles (or engines) says, HiGHS has had a hand in it, called by Pyomo.
+# Whatever one of these oracles (or engines) says rests on HiGHS, called by Pyomo.
 SOLVED = ("milp", "milp-soft", "rounding")
 
 
@@ -37,7 +41,9 @@ class Job:
     seconds : the time that the work itself keeps to: of a call, if it makes several
     limit : the time of all calls; the worker is killed ``grace`` seconds later
     memory : bytes that the worker may use
+    subject : the digest of its instance
     fault : why it cannot be done, if its instance is broken
+    carried : the oracle itself, if workers cannot make it from its name; not in the record
     """
 
     id: str
@@ -48,8 +54,9 @@ class Job:
     limit: float
     grace: float
     memory: int | None
-    subject: Subject
+    subject: str
     fault: str | None = None
+    carried: Any = None
 
     @property
     def kind(self) -> str:
@@ -58,7 +65,7 @@ class Job:
 
     @property
     def label(self) -> str:
-        """What it is, in a line."""
+        """What it is, in a line, but for the instance."""
         options = self.options
         words = [self.kind]
         if options.get("eta") is not None:
@@ -70,38 +77,46 @@ class Job:
             words.append(f"seed {seed}")
         if self.repetition:
             words.append(f"again ({self.repetition + 1})")
-        return f"{' '.join(words)} on {self.subject.name}"
+        return " ".join(words)
 
     def to_dict(self) -> dict[str, Any]:
-        """For the plan's record; the subject by its digest."""
-        return {**asdict(self), "subject": self.subject.digest}
-
-
-def kind_of(task: str, options: Options) -> str:
-    """A task with whoever does it: "oracle milp", "certify cells"."""
-    return f"{task} {options.get('oracle') or options.get('engine') or ''}".strip()
+        """For the plan's record."""
+        content = asdict(replace(self, carried=None))
+        del content["carried"]
+        return content
 
 
 @dataclass(frozen=True)
 class Expansion:
     """A plan with its jobs.
 
+    left_out : instances that are others under another name, in words
     broken : files that are no instances, with what is wrong with them
     """
 
-    plan: Plan
+    name: str
+    text: str
     subjects: tuple[Subject, ...]
+    comparisons: tuple[ComparisonSettings, ...]
     jobs: tuple[Job, ...]
-    broken: tuple[InputError, ...]
+    left_out: tuple[str, ...] = ()
+    broken: tuple[str, ...] = ()
+
+    @cached_property
+    def by_digest(self) -> dict[str, Subject]:
+        """The instances by their digests."""
+        return {subject.digest: subject for subject in self.subjects}
+
+    def label(self, job: Job) -> str:
+        """What a job is, in a line."""
+        return f"{job.label} on {self.by_digest[job.subject].name}"
 
     def to_dict(self) -> dict[str, Any]:
         """The record of the plan in a run's folder."""
         return {
-            "format": "mipmech/jobs@1",
-            "name": self.plan.name,
-            "text": self.plan.text,
-            "subjects": [asdict(subject) for subject in self.subjects],
-            "comparisons": [settings.to_dict() for settings in self.plan.comparisons],
+            "format": "mipmech/jobs@2",
+            **asdict(replace(self, jobs=(), comparisons=())),
+            "comparisons": [settings.to_dict() for settings in self.comparisons],
             "jobs": [job.to_dict() for job in self.jobs],
         }
 
@@ -122,6 +137,7 @@ def expand(
         raise InputError(f"{said}; {MOST_JOBS:,} are the most", file=plan.path)
     subjects: dict[str, Subject] = {}
     broken: dict[str, InputError] = {}
+    left_out = []
     for place, source in enumerate(plan.sources):
         if watch is not None:
             watch(place, len(plan.sources))
@@ -132,26 +148,39 @@ def expand(
                 raise InputError(error.message, file=plan.path, field="instances") from None
             subject = _broken_subject(source)
             broken.setdefault(subject.digest, error)
-        else:
-            subject = Subject.of(sample)
-            if keep is not None and subject.digest not in subjects:
-                keep(sample)
-        subjects.setdefault(subject.digest, subject)
+            subjects.setdefault(subject.digest, subject)
+            continue
+        subject = subject_of(sample, writable(_group(sample)))
+        first = subjects.setdefault(subject.digest, subject)
+        if keep is not None and first is subject:
+            keep(sample)
+        elif first.known_gain is None and sample.known is not None:
+            subjects[subject.digest] = replace(subject, name=first.name, group=first.group)
+        if first.name != sample.name:
+            left_out.append(f"{sample.name} is {first.name} under another name")
     if len(broken) == len(subjects):
         raise next(iter(broken.values()))
     jobs = [
-        _job(plan, place, subject, broken.get(subject.digest))
+        _job(piece, subject, broken.get(subject.digest))
         for subject in subjects.values()
-        for place in range(len(plan.pieces))
+        for piece in plan.pieces
     ]
     distinct = {job.id: job for job in jobs}
     return Expansion(
-        plan, tuple(subjects.values()), tuple(distinct.values()), tuple(broken.values())
-    )
+        plan.name, plan.text, tuple(subjects.values()), plan.comparisons, tuple(distinct.values()),
+        tuple(left_out), tuple(writable(str(error)) for error in broken.values()),
+    )  # fmt: skip
 
 
-def _job(plan: Plan, place: int, subject: Subject, error: InputError | None) -> Job:
-    piece = plan.pieces[place]
+def _group(sample: Instance) -> str:
+    """The family of a seeded instance; of others, the folder that they lie in."""
+    for family in NAMES:
+        if re.match(rf"{family}-m\d", sample.name):
+            return family
+    return "given" if sample.path is None else sample.path.resolve().parent.name
+
+
+def _job(piece: Piece, subject: Subject, error: InputError | None) -> Job:
     told = {
         "task": piece.task,
         "options": piece.options,
@@ -160,18 +189,8 @@ def _job(plan: Plan, place: int, subject: Subject, error: InputError | None) -> 
         "seconds": piece.seconds,
         "versions": versions_that_matter(piece.task, piece.options),
     }
-    return Job(
-        id=_digest(told),
-        task=piece.task,
-        options=piece.options,
-        repetition=piece.repetition,
-        seconds=piece.seconds,
-        limit=piece.limit,
-        grace=piece.grace,
-        memory=piece.memory,
-        subject=subject,
-        fault=None if error is None else plain(str(error)),
-    )
+    fault = None if error is None else writable(str(error))
+    return Job(id=_digest(told), subject=subject.digest, fault=fault, **vars(piece))
 
 
 def _digest(value: Any) -> str:
@@ -188,17 +207,12 @@ def _broken_subject(source: Source) -> Subject:
         content = b""
     name = os.fsencode(source.file.name)
     digest = "broken-" + hashlib.sha256(name + content).hexdigest()[:32]
-    group = plain(source.file.resolve().parent.name)
-    return Subject(plain(source.file.name), digest, group, instance_file(digest), 0, 0)
-
-
-def plain(text: str) -> str:
-    """A text that can be written as UTF-8: names of files may be anything."""
-    return text.encode(errors="replace").decode()
+    group = writable(source.file.resolve().parent.name)
+    return Subject(writable(source.file.name), digest, group, 0, 0)
 
 
 def versions_that_matter(task: str, options: Options) -> dict[str, str]:
-    """The versions that a job's result hangs on: ours, and the solver's where one is asked."""
+    """The versions that a job's result depends on: ours, and the solver's where one is asked."""
     names = {options.get("oracle"), options.get("engine"), options.get("skip")}
     solver = ("highspy", "pyomo") if names & set(SOLVED) else ()
     assert task in KINDS

@@ -10,9 +10,9 @@ from typing import Any
 
 from mipmech import files
 from mipmech.errors import InputError
-from mipmech.studies.batch.folder import PLANS, RunFolder
-from mipmech.studies.batch.journal import Journal, JournalFault, Record
-from mipmech.studies.batch.tasks import INSTANCES
+from mipmech.studies.batch.folder import PLANS, RECORDS, RunFolder
+from mipmech.studies.batch.journal import Journal, JournalFault, read
+from mipmech.studies.batch.records import INSTANCES, Record
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Merged:
         return asdict(self)
 
 
-def merge(sources: Sequence[str | Path], out: str | Path) -> Merged:
+def merge_runs(sources: Sequence[str | Path], out: str | Path) -> Merged:
     """Put the records of several folders into one, which may be there already.
 
     Of records of one job, one with a result counts before one without. The folders that are
@@ -55,31 +55,28 @@ def merge(sources: Sequence[str | Path], out: str | Path) -> Merged:
                 for name in (PLANS, INSTANCES):
                     _copy_files(source.path / name, target.path / name)
                 target.follow_as(source)
-                for key, record in source.records().last.items():
+                lines = {line["id"]: line for line in read(source.path / RECORDS) if line}
+                for key, record in source.records(whole=False).last.items():
                     before = had.get(key)
-                    if before is not None and before["status"] == "done":
-                        twice += record["status"] == "done"
+                    if before is not None and before.done:
+                        twice += record.done
                         continue
-                    if before is not None and record["status"] != "done":
+                    if before is not None and not record.done:
                         continue
-                    journal.append(key, _bare(record), _certificate(source, target, record))
+                    bare = {name: part for name, part in lines[key].items() if name != "check"}
+                    journal.append(key, bare, _certificate(source, target, record))
                     had[key] = record
                     added += 1
             _finish(journal)
     return Merged(str(target.path), len(had), added, twice)
 
 
-def _bare(record: Record) -> Record:
-    """A record without its checksum, which is made anew."""
-    return {key: value for key, value in record.items() if key != "check"}
-
-
 def _certificate(source: RunFolder, target: RunFolder, record: Record) -> dict[Path, bytes]:
-    if record.get("certificate") is None:
+    if record.certificate is None:
         return {}
-    file = source.certificate(record["id"])
+    file = source.certificate(record.id)
     try:
-        return {target.certificate(record["id"]): file.read_bytes()}
+        return {target.certificate(record.id): file.read_bytes()}
     except OSError as error:
         raise InputError(f"cannot be read: {files.reason(error)}", file=file) from None
 

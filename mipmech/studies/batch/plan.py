@@ -11,7 +11,7 @@ import itertools
 import json
 import math
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -23,27 +23,30 @@ from mipmech.design.certificate import DEFAULT_GAP, EngineName
 from mipmech.errors import InputError, did_you_mean
 from mipmech.model import families
 from mipmech.model.instance import Instance
+from mipmech.oracles.base import Oracle
 from mipmech.oracles.registry import REGISTRY, options_of, oracle_named
 from mipmech.studies.batch import fields
+from mipmech.studies.batch.asking import ETA_FRACTIONS, SEEDS, ComparisonSettings
 from mipmech.studies.batch.fields import Field
-from mipmech.studies.comparison.compare import ETA_FRACTIONS, SEEDS, Settings
+from mipmech.studies.batch.records import Options
 
 FORMAT = "mipmech/plan@1"
 # The time of a job if the plan says nothing, and how long after its time it is killed.
 SECONDS, GRACE = 60.0, 60.0
 
-Options = dict[str, Any]
-
 
 @dataclass(frozen=True)
 class Source:
-    """Where an instance comes from: a file, or a family with its sizes and seed."""
+    """Where an instance comes from: a file, a family with its sizes and seed, or itself."""
 
     file: Path | None = None
     recipe: tuple[tuple[str, Any], ...] = ()
+    sample: Instance | None = None
 
     def load(self) -> Instance:
         """The instance."""
+        if self.sample is not None:
+            return self.sample
         return families.make(**dict(self.recipe)) if self.file is None else Instance.load(self.file)
 
 
@@ -54,15 +57,17 @@ class Piece:
     seconds : the time that the work itself keeps to: of a call, if it makes several
     limit : the time of all calls; a worker that has not ended ``grace`` seconds later is killed
     memory : bytes that a worker may use
+    carried : the oracle itself, if workers cannot make it from its name
     """
 
     task: str
     options: Options
-    repetition: int
     seconds: float
     limit: float
-    grace: float
-    memory: int | None
+    grace: float = GRACE
+    memory: int | None = None
+    repetition: int = 0
+    carried: Oracle | None = None
 
 
 @dataclass(frozen=True)
@@ -76,7 +81,7 @@ class Plan:
     text: str
     sources: tuple[Source, ...]
     pieces: tuple[Piece, ...]
-    comparisons: tuple[Settings, ...]
+    comparisons: tuple[ComparisonSettings, ...]
     path: Path | None = None
 
     @classmethod
@@ -128,7 +133,7 @@ def _parse(text: str, file: Path) -> Plan:
         for source in _sources(entry, f"instances[{place}]", file.parent)
     ]
     pieces: list[Piece] = []
-    comparisons: list[Settings] = []
+    comparisons: list[ComparisonSettings] = []
     for place, entry in enumerate(table["tasks"], 1):
         found, settings = _task(entry, f"tasks[{place}]", limits)
         pieces += found
@@ -245,7 +250,7 @@ TASKS: dict[str, dict[str, Field]] = {
 }  # fmt: skip
 
 
-def _task(table: Any, where: str, limits: Options) -> tuple[list[Piece], list[Settings]]:
+def _task(table: Any, where: str, limits: Options) -> tuple[list[Piece], list[ComparisonSettings]]:
     """The pieces of one [[tasks]], and its settings if it is a comparison."""
     kind = table.get("task") if isinstance(table, dict) else None
     if kind is None:
@@ -266,8 +271,7 @@ def _task(table: Any, where: str, limits: Options) -> tuple[list[Piece], list[Se
         choices = _asking(kind, values, where)
     seconds = own["seconds"]
     pieces = [
-        piece(task=kind, options=options, repetition=0, seconds=seconds, limit=seconds)
-        for options in choices
+        piece(task=kind, options=options, seconds=seconds, limit=seconds) for options in choices
     ]
     return list(_repeated(pieces, own, where)), []
 
@@ -335,32 +339,44 @@ def _options(oracle: str, given: Options, where: str) -> Options:
 
 def _comparison(
     values: Options, where: str, own: Options, piece: Any
-) -> tuple[list[Piece], Settings]:
-    """A comparison: certificates to hold answers against, and every oracle with every seed."""
+) -> tuple[list[Piece], ComparisonSettings]:
     if values["oracles"] is None:
         raise InputError("is missing; name one or more", field=f"{where}.oracles")
-    settings = Settings(
+    reference = values["reference_seconds"]
+    settings = ComparisonSettings(
         tuple(values["oracles"]), tuple(values["eta_fractions"]), tuple(values["seeds"]),
-        own["seconds"], values["full_time"], values["reference_seconds"],
-    )  # fmt: skip
-    pieces = []
-    allowed = settings.for_references
-    for fraction in (None, *settings.eta_fractions):
-        options: Options = {"eta_fraction": fraction}
-        pieces.append(
-            piece(task="reference", options=options, repetition=0, seconds=allowed, limit=allowed)
-        )
-    for name in settings.oracles:
-        for seed, chosen in settings.asked(name):
-            options = {
-                "oracle": name,
-                "seed": seed,
-                "options": chosen,
-                "eta_fractions": list(settings.eta_fractions),
-            }
-            limit = own["seconds"] * len(settings.eta_fractions)
+        own["seconds"], values["full_time"], -1.0 if reference is None else reference,
+    ).checked()  # fmt: skip
+    oracles = {name: oracle_named(name) for name in settings.oracles}
+    return comparison_pieces(settings, oracles, piece), settings
+
+
+def comparison_pieces(
+    settings: ComparisonSettings,
+    oracles: Mapping[str, Oracle],
+    piece: Callable[..., Piece] = Piece,
+) -> list[Piece]:
+    """A comparison: certificates to hold answers against, and every oracle with every seed."""
+    allowed, fractions = settings.reference_seconds, list(settings.eta_fractions)
+    pieces = [
+        piece(task="reference", options={"eta_fraction": at}, seconds=allowed, limit=allowed)
+        for at in (None, *fractions)
+    ]
+    limit = settings.seconds_per_call * len(fractions)
+    for name, oracle in oracles.items():
+        for seed, chosen in settings.asked(oracle):
+            options = {"oracle": name, "seed": seed, "options": chosen, "eta_fractions": fractions}
+            carried = None
+            if name not in REGISTRY:
+                carried = replace(oracle, **chosen) if chosen else oracle  # type: ignore[type-var]
+                options["record"] = repr(carried)
             pieces.append(
-                piece(task="ask", options=options, repetition=0, seconds=own["seconds"],
-                      limit=limit)
-            )  # fmt: skip
-    return pieces, settings
+                piece(
+                    task="ask",
+                    options=options,
+                    seconds=settings.seconds_per_call,
+                    limit=limit,
+                    carried=carried,
+                )
+            )
+    return pieces

@@ -10,25 +10,29 @@ of the time: what runs is dropped. Everything that ended before is kept in all c
 
 from __future__ import annotations
 
+import pickle
 import signal
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import partial
+from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, Protocol
 
 from mipmech.budget import Timer
 from mipmech.errors import InputError
-from mipmech.studies.batch.folder import Records, RunFolder
+from mipmech.model.instance import Instance
+from mipmech.studies.batch.forecast import TRIES, Forecast
 from mipmech.studies.batch.jobs import Expansion, Job
-from mipmech.studies.batch.journal import Journal, JournalFault
-from mipmech.studies.batch.tasks import CERTIFICATES, Outcome, perform, prepare
-from mipmech.studies.forecast import TRIES, Forecast
+from mipmech.studies.batch.journal import JournalFault
+from mipmech.studies.batch.records import CERTIFICATES, Allowed, Record, Records
+from mipmech.studies.batch.tasks import JobResult, perform, prepare
+from mipmech.text import writable
 from mipmech.workers.executor import Ended, Executor, ExecutorLost, How, Task
 
 # How often the journal and the clock are looked at while workers work.
@@ -50,9 +54,47 @@ class Clock:
     monotonic: Callable[[], float] = time.monotonic
     wall: Callable[[], float] = time.time
 
-    def now(self) -> str:
-        """The wall clock's time, in UTC."""
-        return datetime.fromtimestamp(self.wall(), UTC).isoformat(timespec="milliseconds")
+    def now(self) -> datetime:
+        """The wall clock's time, in UTC, to the millisecond."""
+        return datetime.fromtimestamp(round(self.wall(), 3), UTC)
+
+
+class Store(Protocol):
+    """Where a run keeps its instances and records: `folder.RunFolder` or `memory.MemoryRun`."""
+
+    @property
+    def path(self) -> Path:
+        """The folder."""
+
+    def instance(self, digest: str) -> Instance:
+        """An instance that was kept."""
+
+    def records(self, whole: bool = True) -> Records:
+        """What has become of every job so far."""
+
+    def certificate(self, job: str) -> Path:
+        """Where the certificate of a job lies."""
+
+    def journal(self) -> AbstractContextManager[Writer]:
+        """The journal, open for writing."""
+
+
+class Writer(Protocol):
+    """Where records are written: `journal.Journal`, or its counterpart in memory."""
+
+    window: float
+
+    def append(
+        self, key: str, record: Mapping[str, Any], attached: Mapping[Path, bytes] | None = None
+    ) -> None:
+        """Have a record written."""
+
+    @property
+    def pending(self) -> int:
+        """Records that were given and are not settled."""
+
+    def settled(self) -> list[str]:
+        """The keys of the records that are safe now."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +116,7 @@ class Progress:
 
 
 @dataclass(frozen=True)
-class Summary:
+class RunSummary:
     """What a run came to.
 
     done, before : jobs that this run has put on the record, and those that were there already
@@ -104,7 +146,7 @@ class Summary:
 
 def run(
     expansion: Expansion,
-    folder: RunFolder,
+    folder: Store,
     executor: Executor,
     timer: Timer,
     *,
@@ -113,7 +155,7 @@ def run(
     watch: Callable[[Progress], None] | None = None,
     say: Callable[[str], None] = lambda _: None,
     clock: Clock | None = None,
-) -> Summary:
+) -> RunSummary:
     """Do the jobs that are not on the record.
 
     The folder must be locked by the caller (`RunFolder.locked`), the executor is closed by it.
@@ -125,7 +167,7 @@ def run(
     jobs = part_of(expansion.jobs, part)
     records = folder.records(whole=False)
     with folder.journal() as journal:
-        loop = _Loop(jobs, folder, executor, timer, records, retry, clock or Clock())
+        loop = _JobLoop(expansion, jobs, folder, executor, timer, records, retry, clock or Clock())
         loop.watch, loop.say = watch, say
         stop = loop.run(journal)
     # The journal is closed: what was given to it has settled, or it has said why not.
@@ -133,7 +175,7 @@ def run(
         loop.settle(journal)
     except JournalFault as fault:
         stop = str(fault)
-    return loop.summary(stop, tuple(map(str, expansion.broken)))
+    return loop.summary(stop, expansion.broken)
 
 
 def part_of(jobs: Sequence[Job], part: tuple[int, int]) -> list[Job]:
@@ -143,19 +185,21 @@ def part_of(jobs: Sequence[Job], part: tuple[int, int]) -> list[Job]:
     return [job for job in jobs if job.id in chosen]
 
 
-class _Loop:
+class _JobLoop:
     """The state of a run."""
 
     def __init__(
         self,
+        expansion: Expansion,
         jobs: Sequence[Job],
-        folder: RunFolder,
+        folder: Store,
         executor: Executor,
         timer: Timer,
         records: Records,
         retry: bool,
         clock: Clock,
     ) -> None:
+        self.expansion = expansion
         self.jobs = {job.id: job for job in jobs}
         self.folder = folder
         self.executor = executor
@@ -164,21 +208,17 @@ class _Loop:
         self.watch: Callable[[Progress], None] | None = None
         self.say: Callable[[str], None] = lambda _: None
         self.attempts = {
-            key: int(record.get("attempt", 1))
-            for key, record in records.last.items()
-            if key in self.jobs
+            key: record.attempt for key, record in records.last.items() if key in self.jobs
         }
         failed = records.failed
         again = {key for key in self.attempts if retry and key in failed}
         self.before = len(self.attempts) - len(again)
         self.failed = Counter(
-            str(failed[key]["status"])
-            for key in self.attempts
-            if key in failed and key not in again
+            failed[key].status for key in self.attempts if key in failed and key not in again
         )
         todo = [job for job in jobs if job.id not in self.attempts or job.id in again]
         self.waiting = todo[::-1]
-        self.given: dict[str, str] = {}
+        self.given: dict[str, datetime] = {}
         self.ended: dict[str, Ended] = {}
         self.deaths: Counter[str] = Counter()
         self.done = 0
@@ -190,12 +230,12 @@ class _Loop:
     def _learn(self, records: Records) -> None:
         """What earlier jobs took tells what others will."""
         for key, record in records.last.items():
-            if key in self.jobs and record["status"] == "done":
-                self.forecast.learn(self.jobs[key], float(record["seconds"]))
+            if key in self.jobs and record.done:
+                self.forecast.learn(self.jobs[key], record.seconds)
 
     # ------------------------------------------------------------ the loop
 
-    def run(self, journal: Journal) -> str:
+    def run(self, journal: Writer) -> str:
         """Until all is done, or something ends it: why it ended."""
         with self._listening():
             try:
@@ -222,36 +262,47 @@ class _Loop:
                 return str(fault)
         return "interrupted" if self.waiting else "finished"
 
-    def _give(self, journal: Journal) -> None:
+    def _give(self, journal: Writer) -> None:
         while self.waiting and self.executor.free and not self.ctrl_c:
             job = self.waiting.pop()
             if job.fault is not None:
                 self._take(Ended(job.id, "error", reason=job.fault), journal)
                 continue
             try:
-                sample = self.folder.instance(job.subject.digest)
+                sample = self.folder.instance(job.subject)
             except InputError as error:
                 self._take(Ended(job.id, "error", reason=str(error)), journal)
                 continue
             self.given[job.id] = self.clock.now()
-            self.executor.give(
+            self._send(
                 Task(
                     job.id,
                     perform,
-                    (sample, job.task, job.options, job.seconds),
-                    partial(prepare, job.task, job.options),
+                    (sample, job.task, job.options, job.seconds, job.carried),
+                    partial(prepare, job.task, job.options, job.carried),
                     job.limit + job.grace,
                     job.memory,
                 )
             )
 
-    def _take(self, end: Ended, journal: Journal) -> None:
+    def _send(self, task: Task) -> None:
+        """Give a task; an oracle of somebody's own may be such that it cannot travel."""
+        try:
+            self.executor.give(task)
+        except (pickle.PicklingError, AttributeError, TypeError) as fault:
+            said = (
+                f"cannot be sent to another process ({fault}); define it in a module of its own, or"
+                " give workers=1"
+            )
+            raise InputError(said, field="oracles") from None
+
+    def _take(self, end: Ended, journal: Writer) -> None:
         """A job has ended: put it on the record, or try it again."""
         job = self.jobs[end.key]
         if end.how == "died":
             self.deaths[job.id] += 1
             if self.deaths[job.id] < TRIES:
-                self.say(f"{job.label}: {end.reason}; it is tried once more")
+                self.say(f"{self.expansion.label(job)}: {end.reason}; it is tried once more")
                 self.waiting.append(job)
                 return
         self.ended[job.id] = end
@@ -264,7 +315,7 @@ class _Loop:
             )  # fmt: skip
             journal.append(job.id, *self._record(job, end))
 
-    def settle(self, journal: Journal) -> None:
+    def settle(self, journal: Writer) -> None:
         """Count what has reached the disk."""
         for key in journal.settled():
             end = self.ended.pop(key)
@@ -272,42 +323,35 @@ class _Loop:
             self.forecast.note(self.jobs[key], end.seconds)
             if end.how != "done":
                 self.failed[STATUS[end.how]] += 1
-                self.say(f"{self.jobs[key].label}: {STATUS[end.how]}: {end.reason}")
-            self._tell(self.jobs[key].label)
+                self.say(f"{self.expansion.label(self.jobs[key])}: {STATUS[end.how]}: {end.reason}")
+            self._tell(self.expansion.label(self.jobs[key]))
 
     def _record(self, job: Job, end: Ended) -> tuple[dict[str, Any], dict[Any, bytes]]:
-        found: Outcome | None = end.result
-        subject = job.subject
+        found: JobResult | None = end.result
         certificate = None if found is None else found.certificate
-        record = {
-            "id": job.id,
-            "status": STATUS[end.how],
-            "reason": end.reason,
-            "attempt": self.attempts.get(job.id, 0) + 1,
-            "task": job.task,
-            "instance": {
-                "name": subject.name,
-                "digest": subject.digest,
-                "group": subject.group,
-                "agents": subject.agents,
-                "rank": subject.rank,
-            },
-            "options": job.options,
-            "repetition": job.repetition,
-            "allowed": {"seconds": job.seconds, "limit": job.limit, "memory": job.memory},
-            "bounds": None if found is None else asdict(found.bounds),
-            "seconds": end.seconds,
-            "memory": end.memory,
-            "started": self.given.get(job.id),
-            "ended": self.clock.now(),
-            "worker": end.worker,
-            "made_by": None if found is None else found.made_by,
-            "certificate": None if certificate is None else f"{CERTIFICATES}/{job.id}.json",
-            "result": None if found is None else found.result,
-            "events": [] if found is None else found.events,
-        }
-        files = {} if certificate is None else {self.folder.certificate(job.id): certificate}
-        return record, files
+        record = Record(
+            id=job.id,
+            status=STATUS[end.how],
+            reason=None if end.reason is None else writable(end.reason),
+            attempt=self.attempts.get(job.id, 0) + 1,
+            task=job.task,
+            instance=self.expansion.by_digest[job.subject],
+            options=job.options,
+            repetition=job.repetition,
+            allowed=Allowed(job.seconds, job.limit, job.memory),
+            bounds=None if found is None else found.bounds,
+            seconds=end.seconds,
+            memory=end.memory,
+            started=self.given.get(job.id),
+            ended=self.clock.now(),
+            worker=end.worker,
+            made_by=None if found is None else found.made_by,
+            certificate=None if certificate is None else f"{CERTIFICATES}/{job.id}.json",
+            result=None if found is None else found.result,
+            events=() if found is None else found.events,
+        )
+        attached = self.folder.certificate(job.id)
+        return record.to_dict(), {} if certificate is None else {attached: certificate}
 
     # ------------------------------------------------------------ telling
 
@@ -335,10 +379,10 @@ class _Loop:
         then, count = self.pace[0]
         return (self.done - count) / (now - then) if now > then else 0.0
 
-    def summary(self, stop: str, broken: tuple[str, ...]) -> Summary:
+    def summary(self, stop: str, broken: tuple[str, ...]) -> RunSummary:
         """What it came to."""
         missing = len(self.jobs) - self.before - self.done
-        return Summary(
+        return RunSummary(
             str(self.folder.path), len(self.jobs), self.done, self.before, dict(self.failed),
             missing, stop, self.timer.seconds, broken,
         )  # fmt: skip

@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from mipmech.studies.batch.folder import RunFolder
-from mipmech.studies.batch.jobs import kind_of
 
 
 @dataclass(frozen=True)
-class Status:
+class RunStatus:
     """How a run stands.
 
     counts : jobs of its plan by what has become of them; "missing" those without a record
@@ -39,7 +38,7 @@ class Status:
         return asdict(self)
 
 
-def status(path: str | Path) -> Status:
+def status_of(path: str | Path) -> RunStatus:
     """How the run in a folder stands."""
     folder = RunFolder.open(path)
     busy = folder.busy
@@ -48,25 +47,23 @@ def status(path: str | Path) -> Status:
     counts: Counter[str] = Counter()
     kinds: dict[str, Counter[str]] = {}
     failures = []
-    jobs = {} if plan is None else {job["id"]: job for job in plan["jobs"]}
+    jobs = {} if plan is None else {job.id: job for job in plan.jobs}
     for key, job in jobs.items():
         record = records.last.get(key)
-        state = "missing" if record is None else str(record["status"])
+        state = "missing" if record is None else record.status
         counts[state] += 1
-        kind = kind_of(job["task"], job["options"])
-        kinds.setdefault(kind, Counter())[state] += 1
+        kinds.setdefault(job.kind, Counter())[state] += 1
         if record is not None and state != "done":
-            name = record["instance"]["name"]
-            failures.append((f"{kind} on {name}", f"{state}: {record['reason']}"))
-    return Status(
+            failures.append((f"{job.kind} on {record.name}", f"{state}: {record.reason}"))
+    return RunStatus(
         str(folder.path),
-        None if plan is None else plan["name"],
+        None if plan is None else plan.name,
         len(jobs),
         dict(counts),
         {kind: dict(states) for kind, states in sorted(kinds.items())},
         sum(key not in jobs for key in records.last),
         records.damaged,
-        sum(float(record["seconds"]) for record in records.last.values()),
+        sum(record.seconds for record in records.last.values()),
         busy,
         tuple(failures),
     )

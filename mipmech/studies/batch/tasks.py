@@ -7,49 +7,33 @@ it found goes back with the answer, a certificate included.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from mipmech.budget import Budget, Event
+from mipmech.budget import Budget, Trace
 from mipmech.design import algorithm1
 from mipmech.design.certificate import Certificate, certify
 from mipmech.model.instance import Instance
 from mipmech.oracles.ask import eta_of
+from mipmech.oracles.base import Oracle
 from mipmech.oracles.registry import oracle_named
 from mipmech.rationals import round_down
-from mipmech.studies.comparison.compare import answer_all, made_by, reduced, reference, warm
-
-# Steps of the bounds over time that are kept at most: the last ones, and every second one before.
-LONGEST_TRACE = 200
-# Where certificates and instances lie in a run's folder.
-CERTIFICATES, INSTANCES = "certificates", "instances"
-
-Options = dict[str, Any]
-# Seconds, lower bound, upper bound if there is one, work.
-Step = tuple[float, float, float | None, int]
-
-
-@dataclass(frozen=True)
-class Bounds:
-    """What a job says of an optimum.
-
-    what : "gain", "density" or "soft density"
-    status : "optimal", "gap", "feasible" (nothing is promised) or "infeasible"
-    level : on whose word the upper bound stands; None without one
-    """
-
-    what: str
-    status: str
-    lower: float
-    upper: float | None
-    level: str | None
+from mipmech.studies.batch.asking import (
+    certify_reference,
+    made_by,
+    reduced,
+    run_oracle,
+    steps_of,
+    warm,
+    warm_named,
+)
+from mipmech.studies.batch.records import CERTIFICATES, Bounds, Options, Step, instance_file
 
 
 @dataclass(frozen=True)
-class Outcome:
+class JobResult:
     """What a job found.
 
     result : the object that the command of the same name prints under ``--json``
@@ -65,62 +49,52 @@ class Outcome:
     made_by: dict[str, Any] = field(default_factory=dict)
 
 
-def perform(sample: Instance, task: str, options: Options, seconds: float) -> Outcome:
-    """Do a job; called in a worker."""
-    found = KINDS[task].perform(sample, options, seconds)
+def perform(
+    sample: Instance, task: str, options: Options, seconds: float, carried: Oracle | None = None
+) -> JobResult:
+    """Do a job; called in a worker.
+
+    carried : the oracle itself, if workers cannot make it from its name and options
+    """
+    if carried is None and "oracle" in options:
+        carried = oracle_named(options["oracle"], **options["options"])
+    found = KINDS[task].perform(sample, options, seconds, carried)
     return replace(found, made_by=made_by())
 
 
-def prepare(task: str, options: Options) -> None:
+def prepare(task: str, options: Options, carried: Oracle | None = None) -> None:
     """Load programs and compile loops, before the clock of a job starts."""
     for name in KINDS[task].warmed(options):
-        warm(name)
-
-
-class _Trace:
-    """Keeps the events in which something changed."""
-
-    def __init__(self) -> None:
-        self.steps: list[Step] = []
-
-    def __call__(self, event: Event) -> None:
-        upper = event.upper
-        if upper is not None and not math.isfinite(upper):
-            upper = None  # nothing is known yet
-        step = (event.seconds, event.lower, upper, event.work)
-        if not self.steps or self.steps[-1][1:3] != step[1:3]:
-            self.steps.append(step)
-            if len(self.steps) > LONGEST_TRACE:
-                half = len(self.steps) // 2
-                self.steps[:half] = self.steps[:half:2]
+        if carried is not None and name == options.get("oracle"):
+            warm(carried)
+        else:
+            warm_named(name)
 
 
 # ------------------------------------------------------------------ one kind each
 
 
-def _oracle(sample: Instance, options: Options, seconds: float) -> Outcome:
-    geometry = reduced(sample)
-    asked = oracle_named(options["oracle"], **options["options"])
+def _oracle(sample: Instance, options: Options, seconds: float, asked: Oracle | None) -> JobResult:
+    assert asked is not None
+    geometry, trace = reduced(sample), Trace()
     eta = eta_of(geometry, options["eta"], options["eta_fraction"])
-    trace = _Trace()
     answer = asked(geometry, eta, Budget(seconds, watch=trace))
     result = answer.to_dict()
     what = "soft density" if answer.soft else "density"
     values = result["soft_density" if answer.soft else "density"]
     bounds = Bounds(what, answer.status, values["lower"], values["upper"], answer.level)
-    return Outcome(result, bounds, tuple(trace.steps))
+    return JobResult(result, bounds, steps_of(trace))
 
 
-def _solve(sample: Instance, options: Options, seconds: float) -> Outcome:
-    geometry = reduced(sample)
-    epsilon = options["epsilon"]
+def _solve(sample: Instance, options: Options, seconds: float, asked: Oracle | None) -> JobResult:
+    assert asked is not None
+    epsilon, trace = options["epsilon"], Trace()
     if epsilon is None:
         epsilon = algorithm1.default_epsilon(sample, options["epsilon_share"])
-    trace = _Trace()
     found = algorithm1.solve(
-        geometry,
+        reduced(sample),
         epsilon=epsilon,
-        oracle=oracle_named(options["oracle"], **options["options"]),
+        oracle=asked,
         grid=options["grid"],
         sigma=options["sigma"],
         radius=options["radius"],
@@ -128,16 +102,15 @@ def _solve(sample: Instance, options: Options, seconds: float) -> Outcome:
         skip=options["skip"],
         budget=Budget(seconds, watch=trace),
     )
-    everywhere = found.bound.scope == "all"
-    upper = found.bound.upper if everywhere else None
-    status = "gap" if everywhere else "feasible"
-    lower = round_down(found.gain)
-    bounds = Bounds("gain", status, lower, upper, "attested" if everywhere else None)
-    return Outcome(found.to_dict(), bounds, tuple(trace.steps))
+    everywhere, lower = found.bound.scope == "all", round_down(found.gain)
+    bounds = Bounds("gain", "feasible", lower, None, None)
+    if everywhere:
+        bounds = Bounds("gain", "gap", lower, found.upper, "attested")
+    return JobResult(found.to_dict(), bounds, steps_of(trace))
 
 
-def _certify(sample: Instance, options: Options, seconds: float) -> Outcome:
-    trace = _Trace()
+def _certify(sample: Instance, options: Options, seconds: float, _: Oracle | None) -> JobResult:
+    trace = Trace()
     found = certify(
         reduced(sample),
         gap=options["gap"],
@@ -148,7 +121,7 @@ def _certify(sample: Instance, options: Options, seconds: float) -> Outcome:
     gain = result["gain"]
     bounds = Bounds("gain", found.status, gain["lower"], gain["upper"], found.level)
     kept = _certificate_file(found) if options["keep"] else None
-    return Outcome(result, bounds, tuple(trace.steps), kept)
+    return JobResult(result, bounds, steps_of(trace), kept)
 
 
 def _certificate_file(found: Certificate) -> bytes:
@@ -160,31 +133,25 @@ def _certificate_file(found: Certificate) -> bytes:
     return json.dumps(content, indent=1, ensure_ascii=False).encode()
 
 
-def instance_file(digest: str) -> str:
-    """Where the copy of an instance lies in a run's folder."""
-    return f"{INSTANCES}/{digest[:16]}.json"
+def _reference(sample: Instance, options: Options, seconds: float, _: Oracle | None) -> JobResult:
+    fraction = options["eta_fraction"]
+    found = certify_reference(sample, fraction, seconds)
+    what, status = "gain" if fraction is None else "density", "optimal" if found.closed else "gap"
+    return JobResult(asdict(found), Bounds(what, status, found.lower, found.upper, found.level))
 
 
-def _reference(sample: Instance, options: Options, seconds: float) -> Outcome:
-    found, best = reference(sample, options["eta_fraction"], seconds)
-    what = "gain" if options["eta_fraction"] is None else "density"
-    status = "optimal" if found.closed else "gap"
-    bounds = Bounds(what, status, found.lower, found.upper, found.level)
-    return Outcome({"bounds": asdict(found), "best": best}, bounds)
-
-
-def _ask(sample: Instance, options: Options, seconds: float) -> Outcome:
+def _ask(sample: Instance, options: Options, seconds: float, asked: Oracle | None) -> JobResult:
+    assert asked is not None
     fractions = options["eta_fractions"]
-    asked = oracle_named(options["oracle"], **options["options"])
-    run = answer_all(sample, options["oracle"], options["seed"], asked, fractions, seconds)
-    return Outcome(asdict(run), Bounds("gain", "feasible", run.gain, None, None))
+    run = run_oracle(sample, options["oracle"], options["seed"], asked, fractions, seconds)
+    return JobResult(asdict(run), Bounds("gain", "feasible", run.gain, None, None))
 
 
 @dataclass(frozen=True)
 class Kind:
     """A kind of job: what it does, and what it needs loaded."""
 
-    perform: Callable[[Instance, Options, float], Outcome]
+    perform: Callable[[Instance, Options, float, Oracle | None], JobResult]
     warmed: Callable[[Options], list[str]]
 
 

@@ -1,179 +1,60 @@
-"""The record of a comparison of oracles, and every figure that is read off it.
+"""A comparison of oracles, and every figure that is read off it.
 
 A comparison asks oracles the same questions: on each instance the same values of η, for each oracle
 that draws random numbers the same seeds, and the same time for each call. What comes back is graded
 by the recount alone and held against *references*: bounds on the greatest density at each η and on
 the greatest gain of all rules, proved where there was time to.
 
-**Quality** is value / upper bound of the reference: the call has *at least* this share of the
+**Quality** is lower bound / upper bound of the reference: the call has *at least* this share of the
 optimum. Where a reference is closed that is the share itself, and only those questions enter the
-summaries. Where it is open nobody knows the share, so there the values are held against the best
-that any oracle found. A value above a bound of ours is a violation: a bug in a bound or in the
-grader, never tolerated. What an instance's file states of its optima serves where our own bounds
-are open, unless anything that was found here refutes it: then it is a doubt about the file.
-
-The record is one file, `comparison.json`, in a folder with copies of the instances, so that a
-report can be made from the folder alone.
+summaries. Where it is open the share is unknown, and values are held against the best that any
+oracle found. A value above a bound of ours is a violation: a bug in a bound or in the grader, never
+tolerated. What an instance's file states of its optima serves where our own bounds are open, unless
+anything found here refutes it: then it is a doubt about the file.
 """
 
 from __future__ import annotations
 
-import json
-import math
 import statistics
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import cached_property
-from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
-from mipmech import files
-from mipmech.errors import InputError
+from mipmech.frames import frame
+from mipmech.studies.batch.asking import Call, ComparisonSettings, Reference, Run
+from mipmech.studies.batch.records import Subject
 from mipmech.studies.spread import Spread
-from mipmech.tolerances import ROUNDING
 
-FORMAT = "mipmech/comparison@1"
-FILE = "comparison.json"
-# Reference bounds this near to each other count as one value.
-CLOSED = 2e-3
+FORMAT = "mipmech/comparison@2"
 # Whoever reaches this share of the optimum has nearly found it.
 NEARLY = 0.99
+# Columns of the table of all calls.
+CALLS = (
+    "instance", "group", "agents", "rank", "oracle", "seed", "eta_fraction", "eta", "soft",
+    "chosen", "lower", "reference_lower", "reference_upper", "level", "quality", "upper", "status",
+    "stop", "seconds", "gain", "gain_two", "gain_share", "digest",
+)  # fmt: skip
+Entry = str | int | float | None
 
 
-@dataclass(frozen=True)
-class Bounds:
-    """What is known of an optimum: it lies in [lower, upper].
-
-    level : "proved", "attested", or "stated" (the instance file says so)
-    stated : what the instance's file says, [lower, upper], if it says anything
-    """
-
-    lower: float
-    upper: float
-    level: str
-    seconds: float
-    stated: tuple[float, float] | None = None
-
-    @property
-    def gap(self) -> float:
-        """(upper − lower)/upper; 0 if upper is 0."""
-        return 1 - self.lower / self.upper if self.upper > 0 else 0.0
-
-    @property
-    def closed(self) -> bool:
-        """Whether the optimum is known, for the purposes of a comparison."""
-        return self.gap <= CLOSED
-
-    def settled(self, best: float) -> tuple[Bounds, str | None]:
-        """These bounds, or what is stated where that is narrower and they are open.
-
-        best : the best value that anybody found
-        Also what is wrong with the statement, in words, if anything is.
-        """
-        if self.stated is None:
-            return self, None
-        lower, upper = self.stated
-        best = max(best, self.lower)
-        if best > upper * (1 + ROUNDING):
-            return self, f"at most {upper:g}, but there is a rule with {best:g}"
-        if lower * (1 - ROUNDING) > self.upper:
-            return self, f"at least {lower:g}, but no rule has more than {self.upper:g}"
-        if self.closed or upper >= self.upper:
-            return self, None
-        stated = replace(self, lower=max(self.lower, lower), upper=upper, level="stated")
-        return stated, None
-
-    def share(self, value: float) -> float:
-        """At least this share of the optimum is reached by the value; 1 where nothing can be.
-
-        Values are rounded down and bounds up, so what is equal differs in the last digit.
-        """
-        return value / self.upper if value < self.upper * (1 - ROUNDING) else 1.0
-
-
-@dataclass(frozen=True)
-class Problem:
+@dataclass(frozen=True, kw_only=True)
+class Problem(Subject):
     """An instance of the comparison and its references.
 
-    group : its family, or the folder that it came from
-    file : its copy in the comparison's folder
-    gain : the greatest gain of all rules
-    densities : the greatest density at each η of the comparison, in their order
-    best : the best rule known, as `Mechanism.to_dict` gives it
+    gain : bounds on the greatest gain of all rules, and the best rule known
+    densities : bounds on the greatest density at each η of the comparison, in their order
     """
 
-    name: str
-    digest: str
-    group: str
-    file: str
-    agents: int
-    rank: int
-    gain: Bounds
-    densities: tuple[Bounds, ...]
-    best: dict[str, Any] | None = None
-
-
-@dataclass(frozen=True)
-class Call:
-    """One question to an oracle.
-
-    eta_fraction, eta : what was asked
-    lower : the density of the mechanism found, recounted (soft density, if ``soft``)
-    upper : the oracle's own upper bound; None for heuristics
-    gain, gain_two : of the rule with the best threshold, and with the better of the paper's two
-    trace : (seconds, value so far, bound so far) whenever one of them changed
-    """
-
-    eta_fraction: float
-    eta: float
-    lower: float
-    soft: bool
-    upper: float | None
-    status: str
-    stop: str
-    seconds: float
-    gain: float
-    gain_two: float
-    trace: tuple[tuple[float, float, float | None], ...] = ()
+    gain: Reference
+    densities: tuple[Reference, ...]
 
     @property
-    def chosen(self) -> bool:
-        """Whether there was anything to choose: at ±‖P w_f‖ there is one direction, or none."""
-        return abs(self.eta_fraction) < 1 and self.status != "infeasible"
-
-
-@dataclass(frozen=True)
-class Run:
-    """An oracle inside Algorithm 1 on one instance, with one seed.
-
-    instance : the digest of its problem
-    oracle, record : its name, and its repr, which holds all options
-    seed : None for oracles that draw nothing
-    gain, gain_two : the best of its calls
-    mechanism : the rule of that gain
-    error : why there are no calls, if there are none
-    """
-
-    instance: str
-    oracle: str
-    record: str
-    seed: int | None
-    calls: tuple[Call, ...]
-    seconds: float
-    mechanism: dict[str, Any] | None = None
-    error: str | None = None
-
-    @property
-    def gain(self) -> float:
-        """The gain that Algorithm 1 ends with, taking the best threshold for every answer."""
-        return max((call.gain for call in self.calls), default=0.0)
-
-    @property
-    def gain_two(self) -> float:
-        """The same with the paper's two thresholds for every answer."""
-        return max((call.gain_two for call in self.calls), default=0.0)
+    def best(self) -> dict[str, Any] | None:
+        """The best rule known, as `Mechanism.to_dict` gives it."""
+        return self.gain.best
 
 
 @dataclass(frozen=True)
@@ -220,16 +101,23 @@ class Comparison:
     settings : η's, seeds, limits, oracles: what was asked for
     made_by : versions and machine
     complete : false if it was cut short; what is here is valid all the same
+    seconds : of work by all workers
     doubts : what instance files state and these results refute, in words
+    left_out : instances that are others under another name, in words
+    stop : why the run ended; empty if it was read from a folder
+    unwritten : what could not be written to the folder, and why
     """
 
     problems: tuple[Problem, ...]
     runs: tuple[Run, ...]
-    settings: dict[str, Any]
+    settings: ComparisonSettings
     made_by: dict[str, Any]
     seconds: float
     complete: bool
     doubts: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+    stop: str = ""
+    unwritten: str | None = None
 
     def __repr__(self) -> str:
         calls = sum(len(run.calls) for run in self.runs)
@@ -237,6 +125,11 @@ class Comparison:
             f"Comparison({len(self.oracles)} oracles on {len(self.problems)} instances,"
             f" {calls} calls; {len(self.violations)} violations)"
         )
+
+    @property
+    def status(self) -> Literal["complete", "partial"]:
+        """Whether everything was asked."""
+        return "complete" if self.complete else "partial"
 
     @cached_property
     def by_digest(self) -> dict[str, Problem]:
@@ -246,7 +139,7 @@ class Comparison:
     @property
     def oracles(self) -> list[str]:
         """The oracles, in the order in which they were named."""
-        return list(dict.fromkeys(self.settings["oracles"]))
+        return list(self.settings.oracles)
 
     @property
     def groups(self) -> list[str]:
@@ -254,12 +147,12 @@ class Comparison:
         return list(dict.fromkeys(problem.group for problem in self.problems))
 
     @cached_property
-    def questions(self) -> list[tuple[Problem, float, Bounds]]:
+    def questions(self) -> list[tuple[Problem, float, Reference]]:
         """The questions of density: instance, η as a fraction of ‖P w_f‖, and the reference.
 
         At ±‖P w_f‖ there is one direction only, and none beyond: nothing is asked there.
         """
-        fractions = self.settings["eta_fractions"]
+        fractions = self.settings.eta_fractions
         return [
             (problem, fraction, bounds)
             for problem in self.problems
@@ -384,9 +277,9 @@ class Comparison:
 
     def _density_calls(
         self, oracle: str, problems: Sequence[Problem] | None = None
-    ) -> Iterator[tuple[Run, Call, Bounds]]:
+    ) -> Iterator[tuple[Run, Call, Reference]]:
         """The calls that were asked for density, with what is known of the answer."""
-        fractions = list(self.settings["eta_fractions"])
+        fractions = list(self.settings.eta_fractions)
         for run in self.runs_of(oracle, problems):
             densities = self.by_digest[run.instance].densities
             for call in run.calls:
@@ -409,76 +302,55 @@ class Comparison:
                     found.append(Violation(run.instance, run.oracle, "gain", value, bounds.upper))
         return found
 
+    def rows(self) -> list[tuple[Entry, ...]]:
+        """One row per call, with the columns of `CALLS`; a run without calls has one that says so.
+
+        Soft density has no reference, so its reference and quality are empty. Where there was
+        nothing to choose (``chosen`` is 0), the quality enters no summary.
+        """
+        return [self._row(run, call) for run in self.runs for call in (run.calls or (None,))]
+
+    def _row(self, run: Run, call: Call | None) -> tuple[Entry, ...]:
+        problem = self.by_digest[run.instance]
+        head = (problem.name, problem.group, problem.agents, problem.rank, run.oracle, run.seed)
+        if call is None:
+            empty = (None,) * (len(CALLS) - len(head) - 7)
+            why = run.error or "no calls"
+            return (*head, *empty, "failed", why, run.seconds, None, None, None, problem.digest)
+        reference: tuple[Entry, ...] = (None, None, None, None)
+        if not call.soft:
+            bounds = problem.densities[self.settings.eta_fractions.index(call.eta_fraction)]
+            reference = (bounds.lower, bounds.upper, bounds.level, bounds.share(call.lower))
+        return (
+            *head, call.eta_fraction, call.eta, int(call.soft), int(call.chosen), call.lower,
+            *reference, call.upper, call.status, call.stop, call.seconds, call.gain, call.gain_two,
+            problem.gain.share(call.gain), problem.digest,
+        )  # fmt: skip
+
+    def to_frame(self) -> Any:
+        """All calls as a data frame of pandas, or of polars where there is no pandas."""
+        return frame(CALLS, self.rows())
+
+    def plot(self) -> Any:
+        """A matplotlib figure: quality of the density against time, for every oracle."""
+        from mipmech.plots.comparison import comparison_picture  # noqa: PLC0415  (matplotlib is slow)
+
+        return comparison_picture(self)
+
     def to_dict(self) -> dict[str, Any]:
-        """The object of the file, and the one printed under ``--json``."""
+        """The object printed under ``--json``."""
         return {
             "format": FORMAT,
             "made_by": self.made_by,
-            "settings": self.settings,
+            "settings": self.settings.to_dict(),
             "seconds": self.seconds,
+            "status": self.status,
             "complete": self.complete,
+            "stop": self.stop,
             "problems": [asdict(problem) for problem in self.problems],
             "runs": [asdict(run) for run in self.runs],
             "violations": [asdict(violation) for violation in self.violations],
             "doubts": list(self.doubts),
+            "left_out": list(self.left_out),
+            "unwritten": self.unwritten,
         }
-
-    def save(self, folder: str | Path) -> None:
-        """Write `comparison.json`; an existing one is replaced whole or not at all."""
-        file = Path(folder) / FILE
-        text = json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False)
-        try:
-            files.write(file, text.encode())
-        except OSError as error:
-            raise InputError(f"cannot be written: {files.reason(error)}", file=file) from None
-
-    @classmethod
-    def load(cls, folder: str | Path) -> Comparison:
-        """Read what `save` wrote."""
-        file = Path(folder) / FILE
-        try:
-            content = json.loads(files.read_text(file))
-        except OSError as error:
-            raise InputError(
-                f"cannot be read: {files.reason(error)}; give the --out folder of a comparison",
-                file=file,
-            ) from None
-        except ValueError as error:
-            raise InputError(f"is not JSON: {error}", file=file) from None
-        if not isinstance(content, dict) or content.get("format") != FORMAT:
-            raise InputError(f"is not a comparison: its format is not {FORMAT!r}", file=file)
-        try:
-            return cls._from_dict(content)
-        except (LookupError, TypeError, ValueError, AttributeError) as error:
-            said = f"is not a whole comparison: {type(error).__name__} {error}"
-            raise InputError(said, file=file) from None
-
-    @classmethod
-    def _from_dict(cls, content: dict[str, Any]) -> Comparison:
-        problems = []
-        for entry in content["problems"]:
-            densities = tuple(_bounds(part) for part in entry["densities"])
-            problem = Problem(**{**entry, "gain": _bounds(entry["gain"]), "densities": densities})
-            problems.append(problem)
-        runs = []
-        for entry in content["runs"]:
-            calls = (Call(**call) for call in entry["calls"])
-            calls = (replace(c, trace=tuple((s, v, b) for s, v, b in c.trace)) for c in calls)
-            runs.append(Run(**{**entry, "calls": tuple(calls)}))
-        found = cls(
-            tuple(problems), tuple(runs), dict(content["settings"]), dict(content["made_by"]),
-            float(content["seconds"]), bool(content["complete"]),
-            tuple(content.get("doubts", ())),
-        )  # fmt: skip
-        assert found.violations is not None  # every run has a problem and every call a reference
-        return found
-
-
-def _bounds(entry: dict[str, Any]) -> Bounds:
-    bounds = Bounds(**entry)
-    if bounds.stated is not None:
-        lower, upper = bounds.stated
-        bounds = replace(bounds, stated=(lower, upper))
-    if not (math.isfinite(bounds.lower) and math.isfinite(bounds.upper)):
-        raise ValueError("a bound is not finite")
-    return bounds

@@ -1,0 +1,333 @@
+"""What a comparison asks: oracles at the same η within the same time, and references.
+
+One set of answers serves twice: as densities, and inside Algorithm 1, whose gain on these η is the
+best that the answers lead to (lines 3 to 6). Programs are loaded and loops compiled before the
+clock of a call starts.
+"""
+
+from __future__ import annotations
+
+import math
+import platform
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cache
+from importlib.metadata import version
+from typing import Any
+
+from mipmech.budget import Budget, Trace
+from mipmech.design.certificate import certify, certify_density
+from mipmech.errors import InputError
+from mipmech.model.families import make
+from mipmech.model.geometry import Geometry, reduce
+from mipmech.model.grading import Recount
+from mipmech.model.instance import Instance
+from mipmech.model.thresholds import best_threshold
+from mipmech.oracles.base import Oracle, infeasible
+from mipmech.oracles.registry import options_of, oracle_named
+from mipmech.rationals import round_down, round_up
+from mipmech.studies.batch.records import Duration, Figure, Level, Options, Size, Step
+from mipmech.theory.lemma4 import quarter
+from mipmech.tolerances import ROUNDING
+from mipmech.version import __version__
+from mipmech.workers.processes import cores
+
+# Values of η as fractions of ‖P w_f‖; their angles are some 12 degrees apart.
+ETA_FRACTIONS = (1.0, 0.97, 0.9, 0.8, 0.6, 0.4, 0.2)
+SEEDS = (0, 1, 2)
+SECONDS_PER_CALL = 2.0
+# A reference may take this many times as long as a call, and this long in any case.
+REFERENCE_CALLS, REFERENCE_SECONDS = 5.0, 10.0
+# The gap that a reference for the gain is to reach, and that at which any counts as known.
+REFERENCE_GAP, CLOSED = 1e-3, 2e-3
+PACKAGES = ("numpy", "scipy", "pyomo", "highspy", "numba")
+
+
+@dataclass(frozen=True)
+class ComparisonSettings:
+    """What is asked of every oracle.
+
+    oracles : their names
+    eta_fractions : values of η, as fractions of ‖P w_f‖
+    seeds : for the oracles that draw random numbers; the others are asked once
+    seconds_per_call : the time of each call
+    full_time : heuristics go on until that time is over, instead of stopping when they are content
+    reference_seconds : the time of each certificate; −1 for what the time of a call suggests
+    """
+
+    oracles: tuple[str, ...]
+    eta_fractions: tuple[Figure, ...] = ETA_FRACTIONS
+    seeds: tuple[Size, ...] = SEEDS
+    seconds_per_call: Duration = SECONDS_PER_CALL
+    full_time: bool = False
+    reference_seconds: Figure = -1.0
+
+    def checked(self) -> ComparisonSettings:
+        """The same with the time of a certificate as it is meant, if everything makes sense."""
+        for field in ("oracles", "eta_fractions", "seeds"):
+            values = getattr(self, field)
+            if not values:
+                raise InputError("is empty; give one or more", field=field)
+            if len(set(values)) < len(values):
+                raise InputError("has a value twice; give each once", field=field)
+        for fraction in self.eta_fractions:
+            if not -1 <= fraction <= 1:
+                raise InputError(f"has {fraction}; give numbers from −1 to 1", field="etas")
+        if min(self.seeds) < 0:
+            raise InputError(f"has {min(self.seeds)}; give whole numbers from 0", field="seeds")
+        seconds, reference = self.seconds_per_call, self.reference_seconds
+        if not 0 < seconds < float("inf"):
+            raise InputError(f"is {seconds}; give a number above 0", field="seconds_per_call")
+        if reference == -1.0:
+            reference = max(REFERENCE_SECONDS, REFERENCE_CALLS * seconds)
+        elif not 0 <= reference < float("inf"):
+            raise InputError(f"is {reference}; give a number from 0", field="reference_seconds")
+        return replace(self, reference_seconds=reference)
+
+    def asked(self, oracle: Oracle) -> list[tuple[int | None, Options]]:
+        """The seed and the options for each run: one per seed if the oracle draws numbers."""
+        if not oracle.randomised:
+            return [(None, {})]
+        endless = {"rounds": None} if self.full_time and "rounds" in options_of(oracle) else {}
+        return [(seed, {"seed": seed, **endless}) for seed in self.seeds]
+
+    def to_dict(self) -> dict[str, Any]:
+        """For the record."""
+        lists = {name: list(value) for name, value in asdict(self).items() if type(value) is tuple}
+        return {**asdict(self), **lists}
+
+
+@dataclass(frozen=True)
+class Call:
+    """One question to an oracle.
+
+    eta_fraction, eta : what was asked
+    lower : the density of the mechanism found, recounted (soft density, if ``soft``)
+    upper : the oracle's own upper bound; None for heuristics
+    gain, gain_two : of the rule with the best threshold, and with the better of the paper's two
+    trace : (seconds, lower, upper) whenever one of the bounds changed
+    """
+
+    eta_fraction: Figure
+    eta: Figure
+    lower: Figure
+    soft: bool
+    upper: Figure | None
+    status: str
+    stop: str
+    seconds: Duration
+    gain: Figure
+    gain_two: Figure
+    trace: tuple[tuple[Figure, Figure, Figure | None], ...] = ()
+
+    @property
+    def chosen(self) -> bool:
+        """Whether there was anything to choose: at ±‖P w_f‖ there is one direction, or none."""
+        return abs(self.eta_fraction) < 1 and self.status != "infeasible"
+
+
+@dataclass(frozen=True)
+class Run:
+    """An oracle inside Algorithm 1 on one instance, with one seed.
+
+    instance : the digest of its problem
+    oracle, record : its name, and its repr, which holds all options
+    seed : None for oracles that draw nothing
+    gain, gain_two : the best of its calls
+    mechanism : the rule of that gain
+    error : why there are no calls, if there are none
+    """
+
+    instance: str
+    oracle: str
+    record: str
+    seed: int | None
+    calls: tuple[Call, ...]
+    seconds: Duration
+    mechanism: dict[str, Any] | None = None
+    error: str | None = None
+
+    @property
+    def gain(self) -> float:
+        """The gain that Algorithm 1 ends with, taking the best threshold for every answer."""
+        return max((call.gain for call in self.calls), default=0.0)
+
+    @property
+    def gain_two(self) -> float:
+        """The same with the paper's two thresholds for every answer."""
+        return max((call.gain_two for call in self.calls), default=0.0)
+
+
+@dataclass(frozen=True)
+class Reference:
+    """What is known of an optimum, to hold answers against: it lies in [lower, upper].
+
+    best : the rule that has ``lower``, as `Mechanism.to_dict` gives it
+    """
+
+    lower: Figure
+    upper: Figure
+    level: Level
+    seconds: Duration
+    best: dict[str, Any] | None = None
+
+    @property
+    def gap(self) -> float:
+        """(upper − lower)/upper; 0 if upper is 0."""
+        return 1 - self.lower / self.upper if self.upper > 0 else 0.0
+
+    @property
+    def closed(self) -> bool:
+        """Whether the optimum is known, for the purposes of a comparison."""
+        return self.gap <= CLOSED
+
+    def settled(
+        self, found: float, stated: tuple[float, float] | None
+    ) -> tuple[Reference, str | None]:
+        """These bounds, or what is stated where that is narrower and they are open.
+
+        found : the best value that any run found
+        stated : what the instance's file says
+        Also what is wrong with the statement, in words, if anything is.
+        """
+        if stated is None:
+            return self, None
+        lower, upper = stated
+        found = max(found, self.lower)
+        if found > upper * (1 + ROUNDING):
+            return self, f"at most {upper:g}, but there is a rule with {found:g}"
+        if lower * (1 - ROUNDING) > self.upper:
+            return self, f"at least {lower:g}, but no rule has more than {self.upper:g}"
+        if self.closed or upper >= self.upper:
+            return self, None
+        return replace(self, lower=max(self.lower, lower), upper=upper, level="stated"), None
+
+    def share(self, value: float) -> float:
+        """At least this share of the optimum is reached by the value; 1 where nothing can be.
+
+        Values are rounded down and bounds up, so what is equal differs in the last digit.
+        """
+        return value / self.upper if value < self.upper * (1 - ROUNDING) else 1.0
+
+
+def certify_reference(sample: Instance, fraction: float | None, seconds: float) -> Reference:
+    """Bounds on the greatest gain (no fraction), or on the greatest density at η."""
+    geometry = reduced(sample)
+    budget = Budget(seconds)
+    if fraction is None:
+        found = certify(geometry, gap=REFERENCE_GAP, budget=budget)
+    else:
+        eta = fraction * geometry.p_norm
+        if infeasible(geometry, eta):
+            return Reference(0.0, 0.0, "proved", 0.0)
+        found = certify_density(geometry, eta, budget)
+    best = None if found.mechanism is None else found.mechanism.to_dict()
+    return Reference(round_down(found.lower), found.upper, found.level, found.seconds, best)
+
+
+def run_oracle(
+    sample: Instance,
+    name: str,
+    seed: int | None,
+    oracle: Oracle,
+    fractions: Sequence[float],
+    seconds: float,
+) -> Run:
+    """An oracle at every η, and the rules that Algorithm 1 makes of its answers."""
+    geometry = reduced(sample)
+    calls: list[Call] = []
+    best: Recount | None = None
+    for fraction in fractions:
+        call, rule = _call(geometry, oracle, fraction, seconds)
+        calls.append(call)
+        if rule is not None and rule.gain > 0 and (best is None or rule.gain > best.gain):
+            best = rule
+    mechanism = None if best is None else best.mechanism.to_dict()
+    spent = sum(call.seconds for call in calls)
+    return Run(sample.digest, name, repr(oracle), seed, tuple(calls), spent, mechanism)
+
+
+def _call(
+    geometry: Geometry, oracle: Oracle, fraction: float, seconds: float
+) -> tuple[Call, Recount | None]:
+    eta, trace = fraction * geometry.p_norm, Trace()
+    answer = oracle(geometry, eta, Budget(seconds, watch=trace))
+    best = None
+    gain = two = 0.0
+    if answer.mechanism is not None:
+        best = best_threshold(geometry.instance, answer.mechanism)
+        gain = max(0.0, round_down(best.gain))
+        two = max(0.0, round_down(quarter(geometry.instance, answer.mechanism)[0].gain))
+    call = Call(
+        eta_fraction=fraction,
+        eta=eta,
+        lower=round_down(answer.lower),
+        soft=answer.soft,
+        upper=None if answer.upper is None else round_up(answer.upper),
+        status=answer.status,
+        stop=answer.stop.value,
+        seconds=answer.seconds,
+        gain=gain,
+        gain_two=two,
+        trace=tuple(step[:3] for step in steps_of(trace)),
+    )
+    return call, best
+
+
+# ------------------------------------------------------------------ in a worker
+
+
+def steps_of(trace: Trace) -> tuple[Step, ...]:
+    """The events of a trace as a record keeps them: a bound that is infinite is none."""
+    return tuple(
+        (
+            event.seconds,
+            event.lower,
+            None if event.upper is None or math.isinf(event.upper) else event.upper,
+            event.work,
+        )
+        for event in trace.events
+    )
+
+
+@cache
+def made_by() -> dict[str, Any]:
+    """Versions and machine, for the record."""
+    return {
+        "program": "mipmech",
+        "version": __version__,
+        "python": platform.python_version(),
+        "system": platform.system(),
+        "machine": platform.machine(),
+        "cores": cores(),
+        "packages": {name: version(name) for name in PACKAGES},
+    }
+
+
+_REDUCED: list[Geometry] = []
+
+
+def reduced(sample: Instance) -> Geometry:
+    """The instance in reduced coordinates; the last one is kept, since jobs come in its order."""
+    if not _REDUCED or _REDUCED[0].instance.digest != sample.digest:
+        _REDUCED[:] = [reduce(replace(sample))]
+    return _REDUCED[0]
+
+
+def warm(oracle: Oracle) -> None:
+    """Load what an oracle needs and compile its loops, before any clock runs."""
+    if type(oracle) not in _WARM:
+        _WARM.add(type(oracle))
+        geometry = reduce(make("gaussian-mixture", agents=12, rank=3, seed=0))
+        try:
+            oracle(geometry, 0.6 * geometry.p_norm, Budget(60.0))
+        except InputError:
+            return  # one that cannot answer here will say so where it is asked
+
+
+_WARM: set[type[Any]] = set()
+
+
+def warm_named(name: str) -> None:
+    """The same for the oracle of this name."""
+    warm(oracle_named(name))

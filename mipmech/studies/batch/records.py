@@ -1,0 +1,274 @@
+"""What becomes of jobs: the one record of all studies, and the typed reading of it.
+
+Records and plans that mipmech wrote are read by msgspec into the dataclasses that they were written
+from: a type, a range or a field that does not fit makes a record unreadable, never a fault later.
+Texts are cleaned first, since a folder may come from a stranger.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Annotated, Any, Literal, TypeVar, cast
+
+import msgspec
+
+from mipmech.errors import InputError
+from mipmech.model.instance import Instance
+from mipmech.text import clean
+
+# Larger numbers, and NaN, are faults.
+Figure = Annotated[float, msgspec.Meta(ge=-1e290, le=1e290)]
+Duration = Annotated[float, msgspec.Meta(ge=0, le=1e15)]
+# No instance has more agents, and no job used more bytes.
+Size = Annotated[int, msgspec.Meta(ge=0, le=10**15)]
+Key = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{20}$")]
+Options = dict[str, Any]
+Level = Literal["proved", "attested", "stated"]
+# Seconds, lower bound, upper bound if there is one, work.
+Step = tuple[Figure, Figure, Figure | None, Size]
+
+Typed = TypeVar("Typed")
+
+# Where certificates and instances lie in a run's folder.
+CERTIFICATES, INSTANCES = "certificates", "instances"
+# Deeper than this, what strangers wrote is shown as an ellipsis.
+DEEPEST = 12
+# Strangers' texts that are longer are cut.
+LONGEST = 20_000
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What has to be known of an instance without reading it.
+
+    group : the family of a seeded instance; of others, the folder that they lie in
+    ceiling : no rule gains more than this
+    known_gain, known_densities : what its file states of the optima (`model.known`)
+    """
+
+    name: str
+    digest: str
+    group: str
+    agents: Size
+    rank: Size
+    ceiling: Figure = 0.0
+    known_gain: tuple[Figure, Figure] | None = None
+    known_densities: tuple[tuple[Figure, Figure, Figure], ...] = ()
+
+    @property
+    def file(self) -> str:
+        """Its copy in a run's folder."""
+        return instance_file(self.digest)
+
+    def stated(self, fraction: float | None) -> tuple[float, float] | None:
+        """What its file says of the greatest gain, or of the greatest density at η."""
+        if fraction is None:
+            return self.known_gain
+        return {at: (lower, upper) for at, lower, upper in self.known_densities}.get(fraction)
+
+
+def instance_file(digest: str) -> str:
+    """Where the copy of an instance lies in a run's folder."""
+    return f"{INSTANCES}/{digest[:16]}.json"
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What a job says of an optimum.
+
+    what : "gain", "density" or "soft density"
+    status : "optimal", "gap", "feasible" (nothing is promised) or "infeasible"
+    level : on whose word the upper bound stands; None without one
+    """
+
+    what: str
+    status: str
+    lower: Figure
+    upper: Figure | None
+    level: Level | None
+
+
+@dataclass(frozen=True)
+class Allowed:
+    """The limits that a job had: seconds of a call, of the whole, and bytes."""
+
+    seconds: Duration
+    limit: Duration = 0.0
+    memory: Size | None = None
+
+
+@dataclass(frozen=True)
+class Record:
+    """What became of a job.
+
+    status : "done", "failed", "timeout", "memory" or "crashed"
+    reason : why there is no result; None if there is one
+    attempt : how often it was tried, over all runs
+    seconds, memory : of the work itself, and the most bytes that its process used
+    result : the object that the command of the same name prints under ``--json``
+    events : the bounds over time
+    """
+
+    id: Key
+    status: str
+    reason: str | None
+    attempt: Size
+    task: str
+    instance: Subject
+    options: Options
+    repetition: Size
+    allowed: Allowed
+    bounds: Bounds | None
+    seconds: Duration
+    memory: Size | None
+    started: datetime | None
+    ended: datetime
+    worker: str
+    made_by: dict[str, Any] | None
+    certificate: str | None
+    result: dict[str, Any] | None
+    events: tuple[Step, ...]
+
+    @property
+    def done(self) -> bool:
+        """Whether it has a result."""
+        return self.status == "done"
+
+    @property
+    def kind(self) -> str:
+        """Its task, with the oracle or the engine that did it."""
+        return kind_of(self.task, self.options)
+
+    @property
+    def name(self) -> str:
+        """Of its instance."""
+        return self.instance.name
+
+    @property
+    def oracle(self) -> str:
+        """The oracle that it asked, if any."""
+        return str(self.options.get("oracle") or "")
+
+    @property
+    def seed(self) -> int | None:
+        """The seed of its random numbers, if it draws any."""
+        own = self.options.get("options")
+        found = self.options.get("seed", own.get("seed") if isinstance(own, dict) else None)
+        return found if isinstance(found, int) else None
+
+    @property
+    def lower(self) -> float | None:
+        """Its lower bound, if it has any."""
+        return None if self.bounds is None else self.bounds.lower
+
+    @property
+    def upper(self) -> float | None:
+        """Its upper bound, if it has any."""
+        return None if self.bounds is None else self.bounds.upper
+
+    @property
+    def gap(self) -> float | None:
+        """(upper − lower)/upper; None without bounds."""
+        if self.lower is None or self.upper is None:
+            return None
+        return max(0.0, 1 - self.lower / self.upper) if self.upper > 0 else 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """The object of its line."""
+        return cast("dict[str, Any]", msgspec.to_builtins(self))
+
+
+def kind_of(task: str, options: Options) -> str:
+    """A task with whoever does it: "oracle milp", "certify cells"."""
+    return f"{task} {options.get('oracle') or options.get('engine') or ''}".strip()
+
+
+def subject_of(sample: Instance, group: str) -> Subject:
+    """What a record keeps of an instance."""
+    from mipmech.theory.projection import gain_ceiling  # noqa: PLC0415  (scipy is slow to import)
+
+    known = sample.known
+    return Subject(
+        name=sample.name,
+        digest=sample.digest,
+        group=group,
+        agents=sample.size,
+        rank=sample.view.rank,
+        ceiling=gain_ceiling(sample),
+        known_gain=None if known is None else (known.lower, known.upper),
+        known_densities=() if known is None else known.densities,
+    )
+
+
+# ------------------------------------------------------------------ reading
+
+
+def typed(value: Any, kind: type[Typed], what: str) -> Typed:
+    """A value of ours, read back; `InputError` with the place in it if it does not fit.
+
+    what : the thing that it should be, for the message
+    """
+    try:
+        return msgspec.convert(cleaned(value), kind)
+    except msgspec.ValidationError as error:
+        raise InputError(f"is not {what}: {error}") from None
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise InputError(f"is not {what}: {type(error).__name__} {error}") from None
+
+
+def record_of(line: dict[str, Any]) -> Record | None:
+    """A line of a journal as a record; None if it is none."""
+    try:
+        record = typed(line, Record, "a record")
+    except InputError:
+        return None
+    return record if not record.done or record.bounds is not None else None
+
+
+def cleaned(value: Any, depth: int = 0) -> Any:
+    """The same value, without what is invisible or changes other characters in all its texts."""
+    if isinstance(value, str):
+        text = value[:LONGEST]
+        return text if text.isprintable() else clean(text)
+    if isinstance(value, (list, tuple)):
+        return [cleaned(entry, depth + 1) for entry in value] if depth < DEEPEST else "…"
+    if isinstance(value, dict):
+        if depth >= DEEPEST:
+            return "…"
+        return {cleaned(str(key)): cleaned(entry, depth + 1) for key, entry in value.items()}
+    return value
+
+
+@dataclass(frozen=True)
+class Records:
+    """The records of a run.
+
+    last : the record that counts for each job: the last one
+    lines : how many there are, those that were tried again included
+    damaged : lines that cannot be understood; their jobs count as not done
+    """
+
+    last: dict[str, Record]
+    lines: int
+    damaged: int
+
+    @classmethod
+    def of(cls, lines: Iterable[dict[str, Any] | None], whole: bool = True) -> Records:
+        """What counts of these; if not ``whole``, without the parts that take up much memory."""
+        last: dict[str, Record] = {}
+        count = damaged = 0
+        for line in lines:
+            count += 1
+            record = None if line is None else record_of(line)
+            if record is None:
+                damaged += 1
+            else:
+                last[record.id] = record if whole else replace(record, result=None, events=())
+        return cls(last, count, damaged)
+
+    @property
+    def failed(self) -> dict[str, Record]:
+        """The jobs that have no result."""
+        return {key: record for key, record in self.last.items() if not record.done}

@@ -1,0 +1,133 @@
+"""A comparison, put together from the records that are there so far.
+
+Jobs that several comparisons of a plan share are done once. Of repetitions only the first counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from mipmech.studies.batch.asking import ComparisonSettings, Reference, Run
+from mipmech.studies.batch.jobs import Job
+from mipmech.studies.batch.records import Record, Subject, typed
+from mipmech.studies.comparison.results import Comparison, Problem
+
+# The digest of an instance, and η as a fraction of ‖P w_f‖; None for the gain.
+Question = tuple[str, float | None]
+
+
+def assemble(
+    settings: ComparisonSettings,
+    subjects: Iterable[Subject],
+    jobs: Iterable[Job],
+    records: Mapping[str, Record],
+    left_out: Sequence[str] = (),
+) -> Comparison:
+    """What these records say of a comparison.
+
+    jobs : of its plan
+    records : job -> what became of it (`Records.last`); may lack any
+    left_out : instances that are others under another name, in words
+    """
+    mine = [job for job in jobs if job.fault is None and _belongs(job, settings)]
+    found = [records[job.id] for job in mine if job.id in records]
+    runs = [run_of(record) for record in found if record.task == "ask"]
+    certified = {
+        (record.instance.digest, record.options["eta_fraction"]): reference_of(record)
+        for record in found
+        if record.task == "reference" and record.done
+    }
+    touched = {record.instance.digest for record in found}
+    problems, doubts = [], []
+    for subject in subjects:
+        if subject.digest in touched:
+            mine_here = [run for run in runs if run.instance == subject.digest]
+            problem, doubted = _problem(subject, settings, certified, mine_here)
+            problems.append(problem)
+            doubts += doubted
+    places = {problem.digest: place for place, problem in enumerate(problems)}
+    order = {name: place for place, name in enumerate(settings.oracles)}
+    runs.sort(key=lambda run: (places[run.instance], order[run.oracle], run.seed or 0))
+    return Comparison(
+        problems=tuple(problems),
+        runs=tuple(runs),
+        settings=settings,
+        made_by=next((record.made_by for record in found if record.made_by), {}),
+        seconds=sum(record.seconds for record in found),
+        complete=len(found) == len(mine),
+        doubts=tuple(doubts),
+        left_out=tuple(left_out),
+    )
+
+
+def _belongs(job: Job, settings: ComparisonSettings) -> bool:
+    """Whether a job is part of the comparison with these settings."""
+    options, fractions = job.options, settings.eta_fractions
+    if job.repetition != 0 or job.task not in ("reference", "ask"):
+        return False
+    if job.task == "reference":
+        asked = options["eta_fraction"] is None or options["eta_fraction"] in fractions
+        return asked and job.seconds == settings.reference_seconds
+    seed = options["seed"]
+    # Heuristics that go on to the end of their time have no number of rounds.
+    endless = seed is not None and options["options"].get("rounds", 0) is None
+    return (
+        options["oracle"] in settings.oracles
+        and tuple(options["eta_fractions"]) == fractions
+        and job.seconds == settings.seconds_per_call
+        and (seed is None or (seed in settings.seeds and endless == settings.full_time))
+    )
+
+
+def run_of(record: Record) -> Run:
+    """The run of an "ask" record; one without a result says why."""
+    options = record.options
+    if record.done:
+        return typed(record.result, Run, "a run")
+    own = ", ".join(f"{name}={value!r}" for name, value in options["options"].items())
+    return Run(
+        record.instance.digest, options["oracle"], f"{options['oracle']}({own})", options["seed"],
+        (), record.seconds, error=f"{record.status}: {record.reason}",
+    )  # fmt: skip
+
+
+def reference_of(record: Record) -> Reference:
+    """The bounds of a "reference" record with a result."""
+    return typed(record.result, Reference, "a reference")
+
+
+def _problem(
+    subject: Subject,
+    settings: ComparisonSettings,
+    certified: Mapping[Question, Reference],
+    runs: Sequence[Run],
+) -> tuple[Problem, list[str]]:
+    """An instance with its references, and what is wrong with what its file states of them.
+
+    Where a certificate is missing, there is what is true without it.
+    """
+    settled, doubts = [], []
+    for fraction in (None, *settings.eta_fractions):
+        trivial = Reference(0.0, subject.ceiling if fraction is None else 1.0, "proved", 0.0)
+        bounds = certified.get((subject.digest, fraction), trivial)
+        bounds, doubt = bounds.settled(_best(runs, fraction), subject.stated(fraction))
+        settled.append(bounds)
+        if doubt is not None:
+            what = "gain" if fraction is None else f"density at η = {fraction:g} ‖P w_f‖"
+            doubts.append(f"{subject.name}, known: the greatest {what} is said to be {doubt}")
+    gain, *densities = settled
+    # The best rule known may be an oracle's, where the certificate ran out of time.
+    better = max(runs, key=lambda run: run.gain, default=None)
+    found = certified.get((subject.digest, None))
+    if better is not None and better.mechanism and better.gain > (found.lower if found else 0.0):
+        gain = replace(gain, best=better.mechanism)
+    return Problem(**vars(subject), gain=gain, densities=tuple(densities)), doubts
+
+
+def _best(runs: Iterable[Run], fraction: float | None) -> float:
+    """The greatest gain, or the greatest density at η, that any of these runs found."""
+    if fraction is None:
+        return max((max(run.gain, run.gain_two) for run in runs), default=0.0)
+    calls = (call for run in runs for call in run.calls if not call.soft)
+    return max((call.lower for call in calls if call.eta_fraction == fraction), default=0.0)
