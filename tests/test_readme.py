@@ -1,93 +1,179 @@
-"""What the README and the docs show is what the program prints."""
+"""What the pages show is what the program prints.
+
+In README.md and docs/*.md every ```console block is a session: its `$ mipmech` commands run in
+order in one empty folder (beside `instances/`), and the shown output must be theirs, but for times
+and amounts of work. Every ```python block runs too, block after block of a page, and an expression
+with a `# value` comment must have that value. Blocks marked ```sh and ```py are not run.
+
+    python tests/test_readme.py --rewrite [PAGE ...]
+
+runs it all again and puts what is printed now in place of what is shown; output that differs only
+in times stays as it is.
+"""
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import shlex
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from mipmech import Instance, certify
-from tests.conftest import ROOT
-
-CHECKED = "instances/real/satgpa-view.json"
-PAGES = [ROOT / "README.md"]
-BLOCK = re.compile(r"```console\n(.*?)```", re.DOTALL)
-PYTHON = re.compile(r"```python\n(.*?)```", re.DOTALL)
-
-
-def sessions(page: Path):
-    """Pairs of (command, shown output) from the console blocks of a page."""
-    for block in BLOCK.findall(page.read_text()):
-        for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
-            command, _, output = part.partition("\n")
-            yield command, output
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+CONSOLE = re.compile(r"(?<=```console\n).*?(?=```)", re.DOTALL)
+PYTHON = re.compile(r"(?<=```python\n).*?(?=```)", re.DOTALL)
+# Commands that take more than a second or two.
+SLOW = ("bench", "compare", "learn", "report")
 
 
-CASES = [(c, o) for p in PAGES for c, o in sessions(p) if c.startswith("mipmech ")]
+def prepared(folder: Path) -> Path:
+    """An empty folder with what the commands and examples expect to find."""
+    (folder / "out").mkdir()
+    (folder / "instances").symlink_to(ROOT / "instances")
+    return folder
 
 
-@pytest.mark.parametrize(("command", "shown"), CASES, ids=[c[0] for c in CASES])
-def test_shown_output_is_true(command, shown, tmp_path):
-    (tmp_path / "out").mkdir()
-    (tmp_path / "instances").symlink_to(ROOT / "instances")
-    if command.startswith("mipmech check "):  # of what the command before it has made
-        proof = tmp_path / command.split()[-1]
-        certify(Instance.load(tmp_path / CHECKED), gap=1e-4).save(proof)
-    done = subprocess.run(
-        [sys.executable, "-m", "mipmech", *shlex.split(command)[1:]],
-        cwd=tmp_path, capture_output=True, text=True, check=False,
-        env={**os.environ, "COLUMNS": "100"},
-    )  # fmt: skip
-    printed, shown = _timeless(done.stdout + done.stderr), _timeless(shown)
-    if command.startswith("mipmech compare "):
-        printed, shown = _shareless(printed), _shareless(shown)
-    assert printed == shown
+def commands(block: str) -> list[tuple[str, str]]:
+    """The commands of a console block, each with the output that is shown."""
+    parts = re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]
+    return [(part.partition("\n")[0], part.partition("\n")[2]) for part in parts]
 
 
-def _timeless(text: str) -> list[str]:
+def answered(block: str, folder: Path) -> str:
+    """A console block with what its commands print now."""
+    said = []
+    for command, _ in commands(block):
+        program, *arguments = shlex.split(command)
+        assert program == "mipmech", f"a console block shows {command}; mark it ```sh"
+        done = subprocess.run(
+            [sys.executable, "-m", "mipmech", *arguments],
+            cwd=folder, capture_output=True, text=True, check=False,
+            env={**os.environ, "COLUMNS": "100", "PYTHONPATH": str(ROOT)},
+        )  # fmt: skip
+        lines = (done.stdout + done.stderr).strip("\n").splitlines()
+        said.append("\n".join([f"$ {command}", *(line.rstrip() for line in lines)]))
+    return "\n\n".join(said) + "\n"
+
+
+def timeless(block: str) -> list[str]:
     """The words, without how long something took and how much work it was.
 
-    Where lines are broken hangs on how many digits a time has, so it does not count.
+    Where lines are broken hangs on how many digits a time has, so it does not count. Nor do shares
+    in a comparison: which of two equally dense margins a heuristic meets first, and so its gain,
+    hangs on the last bit of a processor's linear algebra.
     """
-    work = r"[\d:.]+ s|[\d,]+ (?=cones counted|models solved|nodes|leaves)|[\d.,]+ kB"
-    return re.sub(work, "… ", " ".join(text.split())).split()
+    work = r"[\d:.]+ s\b|[\d,]+ (?=cones counted|models solved|nodes|leaves|workers)|[\d.,]+ [kM]B"
+    shares = r"\b[01]\.\d{2,3}\b|\d+%"
+    words = []
+    for command, shown in commands(block):
+        kept = re.sub(work, "… ", " ".join(shown.split()))
+        kept = re.sub(shares, "…", kept) if command.startswith("mipmech compare ") else kept
+        words += [command, *kept.split()]
+    return words
 
 
-def _shareless(lines: list[str]) -> list[str]:
-    """Without shares: which of two equally dense margins a heuristic meets first, and so its gain,
-    hangs on the last bit of a processor's linear algebra."""
-    shares = r"[01]\.\d{2,3}|\d+%"
-    return [re.sub(shares, "…", line) for line in lines]
+def evaluated(block: str, names: dict[str, object]) -> str:
+    """A python block with the true values in its comments; what it defines is left in `names`."""
+    lines = block.splitlines()
+    for node in ast.parse(block).body:
+        source = "\n".join(lines[node.lineno - 1 : node.end_lineno])
+        code, mark, _ = lines[node.end_lineno - 1].rpartition("  # ")
+        if isinstance(node, ast.Expr) and mark:
+            lines[node.end_lineno - 1] = f"{code}{mark}{eval(ast.unparse(node), names)}"
+        else:
+            exec(source, names)
+    return "\n".join(lines) + "\n"
+
+
+def with_python(text: str, folder: Path) -> str:
+    """A page with the true values in the comments of its python blocks, run in a new process."""
+    done = subprocess.run(
+        [sys.executable, __file__, "--evaluate"], input=text, cwd=folder,
+        stdout=subprocess.PIPE, text=True, check=True, env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    return done.stdout
+
+
+def sessions() -> Iterator[object]:
+    """Every console block of every page, as a parameter of the test."""
+    for page in PAGES:
+        for block in CONSOLE.findall(page.read_text()):
+            verbs = [command.split()[1] for command, _ in commands(block)]
+            slow = [pytest.mark.slow] if set(verbs) & set(SLOW) else []
+            yield pytest.param(block, id=f"{page.stem}-{'-'.join(verbs)}", marks=slow)
+
+
+@pytest.mark.parametrize("block", sessions())
+def test_shown_output_is_true(block, tmp_path):
+    assert timeless(answered(block, prepared(tmp_path))) == timeless(block)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", [p for p in PAGES if PYTHON.search(p.read_text())])
+def test_python_examples_are_true(page, tmp_path):
+    text = page.read_text()
+    assert with_python(text, prepared(tmp_path)) == text
 
 
 def test_there_is_something_to_check():
-    assert len(CASES) >= 3
+    assert len(list(sessions())) >= 5
+    assert PYTHON.search((ROOT / "README.md").read_text())
 
 
-def test_python_examples_run():
-    """Each python block with its `# value` comments."""
-    blocks = PYTHON.findall((ROOT / "README.md").read_text())
-    assert blocks
-    for block in blocks:
-        space: dict[str, object] = {}
-        for line in block.splitlines():
-            code, _, comment = line.partition("  # ")
-            if comment and not re.match(r"\w+ = |import|from", code):
-                assert str(eval(code, space)) == comment, line
-            else:
-                exec(line, space)
+def test_the_readme_is_short():
+    assert len((ROOT / "README.md").read_text().splitlines()) <= 150
 
 
 def test_links_lead_somewhere():
-    pages = [*ROOT.glob("*.md"), *ROOT.glob("*/*.md")]
+    pages = [*ROOT.glob("*.md"), *ROOT.glob("[a-z]*/*.md")]
     for page in pages:
-        if ".venv" in page.parts:
-            continue
-        for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text()):
-            if not target.startswith("http"):
-                assert (page.parent / target).exists(), f"{page.name}: {target}"
+        for target, heading in re.findall(r"\]\(([^)#\s]*)(?:#([^)]*))?\)", page.read_text()):
+            if target.startswith("http"):
+                continue
+            found = page.parent / target if target else page
+            assert found.exists(), f"{page.name}: {target}"
+            assert not heading or heading in anchors(found), f"{page.name}: {target}#{heading}"
+
+
+def anchors(page: Path) -> set[str]:
+    """The names under which the headings of a page can be linked to."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in headings}
+
+
+def rewrite(page: Path) -> bool:
+    """Put what is printed now in place of what a page shows; whether that could be done."""
+
+    def renewed(match: re.Match[str]) -> str:
+        with tempfile.TemporaryDirectory() as folder:
+            now = answered(match[0], prepared(Path(folder)))
+        return match[0] if timeless(now) == timeless(match[0]) else now
+
+    before = page.read_text()
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            after = CONSOLE.sub(renewed, with_python(before, prepared(Path(folder))))
+        except subprocess.CalledProcessError:
+            print(f"{page.relative_to(ROOT)}: an example in Python fails; left as it was")
+            return False
+    page.write_text(after)
+    print(f"{page.relative_to(ROOT)}: {'as it was' if after == before else 'rewritten'}")
+    return True
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["--evaluate"]:
+        names: dict[str, object] = {"__name__": "__main__"}
+        print(PYTHON.sub(lambda match: evaluated(match[0], names), sys.stdin.read()), end="")
+    elif sys.argv[1:2] == ["--rewrite"]:
+        pages = [Path(name).resolve() for name in sys.argv[2:]] or PAGES
+        sys.exit(not all([rewrite(page) for page in pages]))
+    else:
+        sys.exit(__doc__)
