@@ -1,13 +1,17 @@
-"""What all commands share: the program itself, common options, progress on stderr."""
+"""What all commands share: the program itself, common options, progress on stderr, output."""
 
 from __future__ import annotations
 
+import functools
+import importlib
+import inspect
 import json
 import math
 import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,94 +19,141 @@ import typer
 
 from mipmech.budget import Budget, Event, Timer
 from mipmech.errors import InputError
+from mipmech.text import relative_gap
 from mipmech.version import __version__
 
 app = typer.Typer(
     name="mipmech",
-    help="Evaluation mechanisms for strategic agents: grade them exactly, design them well.",
+    help="Finds, and certifies, the acceptance rule that most improves true quality.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
 
-Json = Annotated[bool, typer.Option("--json", help="One JSON object on stdout, nothing else.")]
-Seconds = Annotated[
-    float | None, typer.Option("--seconds", help="Wall time that the whole command may take.")
-]
 InstanceFile = Annotated[Path, typer.Argument(help="An instance file.")]
 Plot = Annotated[Path | None, typer.Option("--plot", help="Save a picture (png, pdf, svg).")]
+Threads = Annotated[
+    int | None, typer.Option("--threads", help="Threads; the result is the same [all cores].")
+]
 PICTURES = (".png", ".pdf", ".svg", ".eps", ".ps", ".jpg", ".jpeg", ".webp", ".tif", ".tiff")
-Work = Callable[[], int | None]
-Quiet = Annotated[bool, typer.Option("--quiet", help="No progress on stderr.")]
+# The options that every command has.
+SHARED: dict[str, tuple[Any, Any]] = {
+    "as_json": (
+        Annotated[bool, typer.Option("--json", help="One JSON object on stdout, nothing else.")],
+        False,
+    ),
+    "seconds": (
+        Annotated[float | None, typer.Option("--seconds", help="Wall time of the whole command.")],
+        None,
+    ),
+    "quiet": (Annotated[bool, typer.Option("--quiet", help="No progress on stderr.")], False),
+}
 
 
-@contextmanager
-def progress(what: str, quiet: bool) -> Iterator[None]:
-    """A line on stderr while something may take a while, if somebody is looking."""
-    if quiet or not sys.stderr.isatty():
-        yield
-        return
-    from rich.console import Console  # noqa: PLC0415  (slow to import)
-    from rich.markup import escape  # noqa: PLC0415
+@dataclass
+class Shell:
+    """What a command knows of the one who called it.
 
-    with Console(stderr=True).status(escape(what)):
-        yield
+    silent : whether no progress is wanted, or it would disturb
+    timer : the wall clock of the whole command
+    """
+
+    as_json: bool
+    seconds: float | None
+    quiet: bool
+    timer: Timer = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.timer = Budget(math.inf if self.seconds is None else self.seconds).start()
+
+    @property
+    def silent(self) -> bool:
+        """Whether no progress is wanted, or there is nobody to see it."""
+        return self.quiet or self.as_json or not sys.stderr.isatty()
+
+    def budget(self, threads: int = 1, watch: Callable[[Event], None] | None = None) -> Budget:
+        """What is left of the time."""
+        return Budget(self.timer.left, threads, watch=watch)
+
+    def show(self, content: dict[str, Any], teller: str, *words: Any) -> None:
+        """Print a result: as JSON, or by a function of `mipmech.terminal`: "design.tell_answer"."""
+        if self.as_json:
+            print(json.dumps(content, allow_nan=False))
+            return
+        module, _, name = teller.partition(".")  # imported now: rich is slow to import
+        getattr(importlib.import_module(f"mipmech.terminal.{module}"), name)(*words)
+
+    @contextmanager
+    def saying(self, what: str) -> Iterator[Callable[[str], None] | None]:
+        """A line on stderr while something may take a while, to which words can be added."""
+        if self.silent:
+            yield None
+            return
+        from rich.console import Console  # noqa: PLC0415  (slow to import)
+        from rich.markup import escape  # noqa: PLC0415
+
+        with Console(stderr=True).status(escape(f"{what} …")) as line:
+            yield lambda text: line.update(escape(f"{what}: {text}"))
+
+    @contextmanager
+    def following(
+        self, what: str, told: Callable[[Event], str]
+    ) -> Iterator[Callable[[Event], None] | None]:
+        """A line on stderr that follows the events of a search."""
+        with self.saying(what) as say:
+            yield None if say is None else lambda event: say(told(event))
 
 
-@contextmanager
-def saying(what: str, quiet: bool) -> Iterator[Callable[[str], None] | None]:
-    """A line on stderr to which something can be added, if somebody is looking."""
-    if quiet or not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console  # noqa: PLC0415  (slow to import)
-    from rich.markup import escape  # noqa: PLC0415
-
-    with Console(stderr=True).status(escape(f"{what} …")) as line:
-        yield lambda text: line.update(escape(f"{what}: {text}"))
+def answering(event: Event) -> str:
+    """How an oracle is doing."""
+    upper = "?" if event.upper is None else f"{event.upper:.4g}"
+    work = event.note or (f"{event.work:,} cones or nodes" if event.work else "starting")
+    return f"at least {event.lower:.4g}, at most {upper}; {work}"
 
 
-@contextmanager
-def live(what: str, quiet: bool) -> Iterator[Callable[[Event], None] | None]:
-    """A line on stderr that follows the events of a search, if somebody is looking."""
-
-    def told(event: Event) -> str:
-        upper = "?" if event.upper is None else f"{event.upper:.4g}"
-        work = event.note or (f"{event.work:,} cones or nodes" if event.work else "starting")
-        return f"at least {event.lower:.4g}, at most {upper}; {work}"
-
-    with saying(what, quiet) as say:
-        yield None if say is None else lambda event: say(told(event))
+def closing_in(event: Event) -> str:
+    """How a certificate is doing, in a line of 80 columns."""
+    upper = event.upper or 0.0
+    rate = event.work / event.seconds if event.seconds > 0 else 0.0
+    gap = relative_gap(event.lower, upper)
+    work = event.note or f"{rate:,.0f} cells/s"
+    return f"lower {event.lower:.5g}, upper {upper:.5g}, gap {gap:.2g}, {work}"
 
 
-@contextmanager
-def closing_in(what: str, quiet: bool) -> Iterator[Callable[[Event], None] | None]:
-    """The same, with the gap and the speed."""
+def command(
+    group: typer.Typer = app, name: str | None = None
+) -> Callable[[Callable[..., int | None]], Callable[..., int | None]]:
+    """Make a function a command: it gets a `Shell`, and the command the options that all have.
 
-    def told(event: Event) -> str:
-        upper = event.upper or 0.0
-        gap = (upper - event.lower) / upper if upper else 0.0
-        rate = event.work / event.seconds if event.seconds > 0 else 0.0
-        work = event.note or f"{rate:,.0f} cells/s"  # all of it fits a line of 80 columns
-        return f"lower {event.lower:.5g}, upper {upper:.5g}, gap {gap:.2g}, {work}"
+    Typer only parses. The work is done afterwards, where Ctrl-C and closed pipes come to us.
+    """
 
-    with saying(what, quiet) as say:
-        yield None if say is None else lambda event: say(told(event))
+    def decorate(work: Callable[..., int | None]) -> Callable[..., int | None]:
+        signature = inspect.signature(work, eval_str=True)
+        own = list(signature.parameters.values())[1:]
+        shared = [
+            inspect.Parameter(key, inspect.Parameter.KEYWORD_ONLY, default=value, annotation=kind)
+            for key, (kind, value) in SHARED.items()
+        ]
 
+        @functools.wraps(work)
+        def parsed(*, as_json: bool, seconds: float | None, quiet: bool, **given: Any) -> Any:
+            return lambda: work(Shell(as_json, seconds, quiet), **given)
 
-def print_json(value: dict[str, Any]) -> None:
-    print(json.dumps(value, allow_nan=False))
+        parameters = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in own] + shared
+        parsed.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+        parsed.__annotations__ = {p.name: p.annotation for p in parameters}
+        group.command(name or work.__name__)(parsed)
+        return work
+
+    return decorate
 
 
 def _version(asked: bool) -> None:
     if asked:
         print(f"mipmech {__version__}")
         raise typer.Exit
-
-
-def timer_of(seconds: float | None) -> Timer:
-    return Budget(math.inf if seconds is None else seconds).start()
 
 
 def can_be_written(file: Path | None, field: str) -> None:
@@ -117,10 +168,15 @@ def can_be_written(file: Path | None, field: str) -> None:
         raise InputError(said, file=file, field=field)
 
 
+def written(file: Path | None) -> str | None:
+    """The name of a file, for JSON."""
+    return None if file is None else str(file)
+
+
 @app.callback()
 def _options(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
-    """Evaluation mechanisms for strategic agents: grade them exactly, design them well."""
+    """Finds, and certifies, the acceptance rule that most improves true quality."""

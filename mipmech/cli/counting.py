@@ -9,11 +9,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from mipmech.studies.forecast import duration
+from mipmech.text import estimate
 
 if TYPE_CHECKING:
     from mipmech.studies.batch.runner import Progress
-    from mipmech.studies.comparison.compare import Progress as Compared
 
 # A log gets a line at every tenth of the jobs, and at least this often while anything ends.
 EVERY = 60.0
@@ -35,10 +34,6 @@ class Counting:
     def reading(self, done: int, total: int) -> None:
         """Instances are read before anything runs."""
         self._first(f"reading the instances: {done} of {total}")
-
-    def compared(self, now: Compared) -> None:
-        """A comparison has come so far."""
-        self._show(now.done, now.total, now.left, "", now.note)
 
     def ran(self, now: Progress) -> None:
         """A batch has come so far."""
@@ -81,7 +76,7 @@ def _log() -> Counting:
         tenth = 10 * done // max(total, 1)
         if tenth > told or time.monotonic() - when > EVERY:
             told, when = tenth, time.monotonic()
-            say(f"{done} of {total} done, {rest}about {duration(left)} left")
+            say(f"{done} of {total} done, {rest}about {estimate(left)} left")
 
     def say(text: str) -> None:
         print(text, file=sys.stderr, flush=True)
@@ -107,7 +102,7 @@ def _bar() -> Iterator[Counting]:
             if fields["until"] is None:
                 return Text(fields["note"])
             left = max(0.0, fields["until"] - time.monotonic())
-            return Text(f"{fields['rest']}about {duration(left)} left; {fields['note']}")
+            return Text(f"{fields['rest']}about {estimate(left)} left; {fields['note']}")
 
     with Bar(
         BarColumn(bar_width=20), MofNCompleteColumn(), Left(), console=console, transient=True

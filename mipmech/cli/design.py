@@ -12,19 +12,14 @@ import typer
 from mipmech.budget import Budget
 from mipmech.cli.app import (
     InstanceFile,
-    Json,
     Plot,
-    Quiet,
-    Seconds,
-    Work,
-    app,
+    Shell,
+    Threads,
+    answering,
     can_be_written,
     closing_in,
-    live,
-    print_json,
-    progress,
-    saying,
-    timer_of,
+    command,
+    written,
 )
 from mipmech.cli.executors import (
     LocalCluster,
@@ -34,7 +29,7 @@ from mipmech.cli.executors import (
     chosen_executor,
 )
 from mipmech.design import algorithm1, certificate
-from mipmech.design.baselines import check_names, rivals
+from mipmech.design.baselines import Rival, check_names, rivals
 from mipmech.design.certificate import DEFAULT_GAP, certify_density, check_on
 from mipmech.design.describe import describe
 from mipmech.errors import InputError
@@ -49,42 +44,26 @@ from mipmech.oracles.registry import REGISTRY, oracle_named
 from mipmech.workers.processes import cores
 
 
-@app.command()
+@command()
 def show(
+    shell: Shell,
     instance: InstanceFile,
     plot: Plot = None,
-    as_json: Json = False,
-    seconds: Seconds = None,
-    quiet: Quiet = False,
-) -> Work:
+) -> int:
     """What is in an instance, and what the paper's closed-form rules would do on it."""
-
-    def work() -> int:
-        timer = timer_of(seconds)
-        with progress(f"reading {instance}", quiet or as_json):
-            sample = Instance.load(instance)
-        with progress("grading the closed-form rules", quiet or as_json):
-            description = describe(sample, timer)
-        no_picture = None
-        if plot is not None and description.best is None:
-            no_picture = "there is no rule to draw"
-        elif plot is not None and timer.left == 0:
-            no_picture = "the time limit came first"
-        elif plot is not None and description.best is not None:
-            from mipmech.plots.rule import save_picture  # noqa: PLC0415  (matplotlib is slow to import)
-
-            with progress(f"drawing {plot}", quiet or as_json):
-                save_picture(description.best.recount, plot)
-        if as_json:
-            picture = None if no_picture or plot is None else str(plot)
-            print_json({**description.to_dict(), "plot": picture})
-        else:
-            from mipmech.terminal.design import tell  # noqa: PLC0415  (rich is slow to import)
-
-            tell(description, plot, no_picture)
-        return 0 if description.complete else 1
-
-    return work
+    with shell.saying(f"reading {instance}"):
+        sample = Instance.load(instance)
+    with shell.saying("grading the closed-form rules"):
+        description = describe(sample, shell.timer)
+    rule = None if description.best is None else description.best.recount
+    no_picture = None
+    if plot is not None and rule is not None and shell.timer.left == 0:
+        no_picture = "the time limit came first"
+    else:
+        no_picture = _draw_rule(rule, plot)
+    content = {**description.to_dict(), "plot": None if no_picture else written(plot)}
+    shell.show(content, "design.tell", description, plot, no_picture)
+    return 0 if description.complete else 1
 
 
 OracleName = Annotated[str, typer.Option("--oracle", help=f"One of: {', '.join(REGISTRY)}.")]
@@ -99,7 +78,7 @@ SolverName = Annotated[
     str | None,
     typer.Option("--solver", help="highs, or another that Pyomo knows: scip, gurobi, cbc, …"),
 ]
-Threads = Annotated[int, typer.Option("--threads", help="Threads for the solver.")]
+SolverThreads = Annotated[int, typer.Option("--threads", help="Threads for the solver.")]
 
 
 def _oracle(name: str, **options: Any) -> Oracle:
@@ -107,8 +86,9 @@ def _oracle(name: str, **options: Any) -> Oracle:
     return oracle_named(name, **{k: v for k, v in options.items() if v is not None})
 
 
-@app.command()
+@command()
 def oracle(
+    shell: Shell,
     instance: InstanceFile,
     eta: Annotated[float | None, typer.Option("--eta", help="η = u·P w_f, absolute.")] = None,
     eta_fraction: Annotated[
@@ -132,46 +112,35 @@ def oracle(
         typer.Option("--write-model", help="Write the model (.mps, .lp) and do not solve it."),
     ] = None,
     plot: Plot = None,
-    threads: Threads = 1,
-    as_json: Json = False,
-    seconds: Seconds = None,
-    quiet: Quiet = False,
-) -> Work:
+    threads: SolverThreads = 1,
+) -> int:
     """Ask an oracle once: the densest mechanism with u·p = η, with a bound."""
-
-    def work() -> int:
-        timer = timer_of(seconds)
-        asked = _oracle(name, norm=norm, segments=segments, solver=solver)
-        if gap is not None and not gap >= 0:
-            raise InputError(f"is {gap}; give 0 or more", field="gap")
-        with progress(f"reading {instance}", quiet or as_json):
-            geometry = reduce(Instance.load(instance))
-        value = eta_of(geometry, eta, eta_fraction)
-        if write_model is not None:
-            return _write_model(asked, geometry, value, write_model, as_json)
-        if out is not None and name != "cells":
-            raise InputError(f"{name} leaves no proof; choose cells", field="oracle")
-        with live(name, quiet or as_json) as watch:
-            budget = Budget(timer.left, threads, watch=watch)
-            if out is None:
-                answer = asked(geometry, value, budget)
-            else:
-                answer = _certified_answer(asked, geometry, value, budget, out)
-        no_picture = _draw_rule(answer.recount, plot)
-        status = answer.status_at(gap)
-        if as_json:
-            picture = None if no_picture or plot is None else str(plot)
-            written = None if out is None or answer.recount is None else str(out)
-            print_json(
-                {**answer.to_dict(), "status": status, "plot": picture, "certificate": written}
-            )
+    asked = _oracle(name, norm=norm, segments=segments, solver=solver)
+    if gap is not None and not gap >= 0:
+        raise InputError(f"is {gap}; give 0 or more", field="gap")
+    with shell.saying(f"reading {instance}"):
+        geometry = reduce(Instance.load(instance))
+    value = eta_of(geometry, eta, eta_fraction)
+    if write_model is not None:
+        return _write_model(shell, asked, geometry, value, write_model)
+    if out is not None and name != "cells":
+        raise InputError(f"{name} leaves no proof; choose cells", field="oracle")
+    with shell.following(name, answering) as watch:
+        budget = shell.budget(threads, watch)
+        if out is None:
+            answer = asked(geometry, value, budget)
         else:
-            from mipmech.terminal.design import tell_answer  # noqa: PLC0415  (rich is slow to import)
-
-            tell_answer(answer, geometry, status, plot, no_picture, out)
-        return 1 if status == "gap" else 0
-
-    return work
+            answer = _certified_answer(asked, geometry, value, budget, out)
+    no_picture = _draw_rule(answer.recount, plot)
+    status = answer.status_at(gap)
+    content = {
+        **answer.to_dict(),
+        "status": status,
+        "plot": None if no_picture else written(plot),
+        "certificate": None if answer.recount is None else written(out),
+    }
+    shell.show(content, "design.tell_answer", answer, geometry, status, plot, no_picture, out)
+    return 1 if status == "gap" else 0
 
 
 def _certified_answer(
@@ -189,7 +158,7 @@ def _certified_answer(
     )  # fmt: skip
 
 
-def _write_model(asked: Oracle, geometry: Geometry, eta: float, path: Path, as_json: bool) -> int:
+def _write_model(shell: Shell, asked: Oracle, geometry: Geometry, eta: float, path: Path) -> int:
     from mipmech.oracles.milp.oracle import Milp, model_at  # noqa: PLC0415  (slow to import)
     from mipmech.solver import write_model  # noqa: PLC0415
 
@@ -198,10 +167,8 @@ def _write_model(asked: Oracle, geometry: Geometry, eta: float, path: Path, as_j
     model = model_at(asked, geometry, eta)
     write_model(model, path)
     variables, rows = model.nvariables(), model.nconstraints()
-    if as_json:
-        print_json({"file": str(path), "variables": variables, "rows": rows})
-    else:
-        print(f"wrote {path}: {variables} variables, {rows} rows")
+    content = {"file": str(path), "variables": variables, "rows": rows}
+    shell.show(content, "lines.tell", f"wrote {path}: {variables} variables, {rows} rows")
     return 0
 
 
@@ -217,8 +184,9 @@ def _draw_rule(found: Recount | None, plot: Path | None) -> str | None:
     return None
 
 
-@app.command()
+@command()
 def solve(
+    shell: Shell,
     instance: InstanceFile,
     epsilon: Annotated[
         float | None,
@@ -246,51 +214,39 @@ def solve(
     segments: Segments = None,
     solver: SolverName = None,
     plot: Plot = None,
-    threads: Threads = 1,
-    as_json: Json = False,
-    seconds: Seconds = None,
-    quiet: Quiet = False,
-) -> Work:
+    threads: SolverThreads = 1,
+) -> int:
     """Algorithm 1: ask an oracle at many η, and keep the rule of greatest gain."""
+    asked = _oracle(name, norm=norm, segments=segments, solver=solver)
+    with shell.saying(f"reading {instance}"):
+        sample = Instance.load(instance)
+    with shell.following(name, answering) as watch:
+        found = algorithm1.solve(
+            sample,
+            epsilon=epsilon,
+            oracle=asked,
+            grid=grid,
+            sigma=sigma,
+            radius=radius,
+            thresholds=thresholds,
+            skip=skip,
+            budget=shell.budget(threads, watch),
+        )
+    no_picture = None
+    if plot is not None and found.recount is None:
+        no_picture = "there is no rule to draw"
+    elif plot is not None:
+        from mipmech.plots.solution import save_solution  # noqa: PLC0415  (matplotlib is slow)
 
-    def work() -> int:
-        timer = timer_of(seconds)
-        asked = _oracle(name, norm=norm, segments=segments, solver=solver)
-        with progress(f"reading {instance}", quiet or as_json):
-            sample = Instance.load(instance)
-        with live(name, quiet or as_json) as watch:
-            found = algorithm1.solve(
-                sample,
-                epsilon=epsilon,
-                oracle=asked,
-                grid=grid,
-                sigma=sigma,
-                radius=radius,
-                thresholds=thresholds,
-                skip=skip,
-                budget=Budget(timer.left, threads, watch=watch),
-            )
-        no_picture = None
-        if plot is not None and found.recount is None:
-            no_picture = "there is no rule to draw"
-        elif plot is not None:
-            from mipmech.plots.solution import save_solution  # noqa: PLC0415  (matplotlib is slow)
-
-            save_solution(found, plot)
-        if as_json:
-            picture = None if no_picture or plot is None else str(plot)
-            print_json({**found.to_dict(), "plot": picture})
-        else:
-            from mipmech.terminal.design import tell_solution  # noqa: PLC0415  (rich is slow to import)
-
-            tell_solution(found, plot, no_picture)
-        return 0 if found.complete else 1
-
-    return work
+        save_solution(found, plot)
+    content = {**found.to_dict(), "plot": None if no_picture else written(plot)}
+    shell.show(content, "design.tell_solution", found, plot, no_picture)
+    return 0 if found.complete else 1
 
 
-@app.command()
+@command()
 def certify(
+    shell: Shell,
     instance: InstanceFile,
     gap: Annotated[
         float, typer.Option("--gap", help="The relative gap (upper − lower)/upper to reach.")
@@ -307,96 +263,69 @@ def certify(
         typer.Option("--against", help="Compare with the rules of these oracles: milp,projection"),
     ] = None,
     plot: Plot = None,
-    threads: Annotated[
-        int | None, typer.Option("--threads", help="Threads; the result is the same [all cores].")
-    ] = None,
+    threads: Threads = None,
     workers: Workers = None,
     scheduler: Scheduler = None,
     local_cluster: LocalCluster = None,
-    as_json: Json = False,
-    seconds: Seconds = None,
-    quiet: Quiet = False,
-) -> Work:
+) -> int:
     """The best rule of all, with a proof that none gains more."""
+    names = [] if against is None else [name.strip() for name in against.split(",")]
+    check_names(names)
+    check_choice(workers, scheduler, local_cluster)
+    helped = any(given is not None for given in (workers, scheduler, local_cluster))
+    if threads is not None and helped:
+        said = "is given together with --threads; workers have one thread each, so give one"
+        raise InputError(f"{said} of the two", field="workers")
+    for file, field in ((out, "out"), (plot, "plot")):
+        can_be_written(file, field)
+    with shell.saying(f"reading {instance}"):
+        sample = Instance.load(instance)
+    used = (1 if helped else cores()) if threads is None else threads
+    helpers = chosen_executor(workers, scheduler, local_cluster)
+    with helpers as executor, shell.following("certify", closing_in) as watch:
+        found = certificate.certify(
+            sample, gap=gap, engine=engine, budget=shell.budget(used, watch), executor=executor
+        )
+    if out is not None:
+        found.save(out)
+    others: list[Rival] = []
+    if names:
+        with shell.saying(f"comparing with {against}"):
+            others = rivals(found, names, shell.budget(used))
+    if plot is not None:
+        from mipmech.plots.certificate import save_certificate_picture  # noqa: PLC0415
 
-    def work() -> int:
-        timer = timer_of(seconds)
-        names = [] if against is None else [name.strip() for name in against.split(",")]
-        check_names(names)
-        check_choice(workers, scheduler, local_cluster)
-        helped = any(given is not None for given in (workers, scheduler, local_cluster))
-        if threads is not None and helped:
-            said = "is given together with --threads; workers have one thread each, so give one"
-            raise InputError(f"{said} of the two", field="workers")
-        for file, field in ((out, "out"), (plot, "plot")):
-            can_be_written(file, field)
-        with progress(f"reading {instance}", quiet or as_json):
-            sample = Instance.load(instance)
-        used = (1 if helped else cores()) if threads is None else threads
-        helpers = chosen_executor(workers, scheduler, local_cluster)
-        with helpers as executor, closing_in("certify", quiet or as_json) as watch:
-            budget = Budget(timer.left, used, watch=watch)
-            found = certificate.certify(
-                sample, gap=gap, engine=engine, budget=budget, executor=executor
-            )
-        if out is not None:
-            found.save(out)
-        with progress(f"comparing with {against}", quiet or as_json or not names):
-            others = rivals(found, names, Budget(timer.left, used))
-        if plot is not None:
-            from mipmech.plots.certificate import save_certificate_picture  # noqa: PLC0415
-
-            save_certificate_picture(found, plot)
-        if as_json:
-            picture = None if plot is None else str(plot)
-            shown = {"against": [rival.to_dict() for rival in others]} if names else {}
-            written = None if out is None else str(out)
-            print_json({**found.to_dict(), **shown, "plot": picture, "certificate": written})
-        else:
-            from mipmech.terminal.design import tell_certificate  # noqa: PLC0415  (rich is slow to import)
-
-            tell_certificate(found, others, out, plot)
-        return 0 if found.status == "optimal" else 1
-
-    return work
+        save_certificate_picture(found, plot)
+    compared = {"against": [rival.to_dict() for rival in others]} if names else {}
+    content = {**found.to_dict(), **compared, "plot": written(plot), "certificate": written(out)}
+    shell.show(content, "design.tell_certificate", found, others, out, plot)
+    return 0 if found.status == "optimal" else 1
 
 
-@app.command()
+@command()
 def check(
+    shell: Shell,
     certificate: Annotated[Path, typer.Argument(help="A certificate file.")],
     instance: Annotated[
         Path | None,
         typer.Option("--instance", help="The instance file, if not where the certificate says."),
     ] = None,
     workers: Workers = None,
-    as_json: Json = False,
-    seconds: Seconds = None,
-    quiet: Quiet = False,
-) -> Work:
-    """Check a certificate with a program that shares no code with the one that made it."""
-
-    def work() -> int:
-        limit = math.inf if seconds is None else seconds
-        shown = saying(f"checking {certificate}", quiet or as_json)
-        with chosen_executor(workers) as executor, shown as watch:
-            try:
-                verdict = check_on(executor, certificate, instance, watch, limit)
-            except OSError as error:
-                said = f"cannot be read: {reason(error)}"
-                raise InputError(said, file=certificate) from None
-        if as_json:
-            print_json(verdict.to_dict())
-        else:
-            from mipmech.terminal.design import tell_verdict  # noqa: PLC0415  (rich is slow to import)
-
-            tell_verdict(verdict, certificate)
-        return 0 if verdict.accepted else 1
-
-    return work
+) -> int:
+    """Check a certificate with a program that shares only the instance reader with its maker."""
+    limit = math.inf if shell.seconds is None else shell.seconds
+    with chosen_executor(workers) as executor, shell.saying(f"checking {certificate}") as watch:
+        try:
+            verdict = check_on(executor, certificate, instance, watch, limit)
+        except OSError as error:
+            raise InputError(f"cannot be read: {reason(error)}", file=certificate) from None
+    shell.show(verdict.to_dict(), "design.tell_verdict", verdict, certificate)
+    return 0 if verdict.accepted else 1
 
 
-@app.command()
+@command()
 def make(
+    shell: Shell,
     family: Annotated[str, typer.Argument(help=f"One of: {', '.join(families.NAMES)}.")],
     agents: Annotated[int, typer.Option("--agents", help="m, the number of agents.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The instance file to write.")],
@@ -410,29 +339,20 @@ def make(
         Literal["inline", "csv", "npy"],
         typer.Option("--table", help="Where the agents go: into the file or beside it."),
     ] = "inline",
-    as_json: Json = False,
-    seconds: Seconds = None,
-    quiet: Quiet = False,
-) -> Work:
+) -> int:
     """Make an instance of a named family."""
-
-    def work() -> None:
-        timer_of(seconds)
-        with progress(f"making {output}", quiet or as_json):
-            sample = families.make(family, agents, rank, seed, hidden=hidden, cost=cost)
-            sample.save(output, table)
-        made = {
-            "file": str(output),
-            "name": sample.name,
-            "digest": sample.digest,
-            "agents": sample.size,
-            "features": list(sample.feature_names),
-            "rank": sample.view.rank,
-        }
-        if as_json:
-            print_json(made)
-        else:
-            sizes = f"{sample.size} agents, {sample.width} features, {sample.view.rank} seen"
-            print(f"wrote {output}: {sizes}; digest {sample.digest[:12]}")
-
-    return work
+    with shell.saying(f"making {output}"):
+        sample = families.make(family, agents, rank, seed, hidden=hidden, cost=cost)
+        sample.save(output, table)
+    content = {
+        "file": str(output),
+        "name": sample.name,
+        "digest": sample.digest,
+        "agents": sample.size,
+        "features": list(sample.feature_names),
+        "rank": sample.view.rank,
+    }
+    sizes = f"{sample.size} agents, {sample.width} features, {sample.view.rank} seen"
+    line = f"wrote {output}: {sizes}; digest {sample.digest[:12]}"
+    shell.show(content, "lines.tell", line)
+    return 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -21,6 +21,10 @@ Scheduler = Annotated[
 LocalCluster = Annotated[
     int | None,
     typer.Option("--local-cluster", help="A Dask cluster of so many workers on this machine."),
+]
+Retry = Annotated[
+    Literal["failed"] | None,
+    typer.Option("--retry", help="failed: do those jobs again that have no result."),
 ]
 
 
@@ -47,7 +51,7 @@ def chosen_executor(
     if scheduler is not None:
         try:
             cluster = Cluster(scheduler)
-        except ExecutorLost as fault:  # one that was never there is a slip of the pen
+        except ExecutorLost as fault:  # one that was never there is a mistake in the address
             raise InputError(str(fault), field="scheduler") from None
         with cluster:
             yield cluster

@@ -1,4 +1,4 @@
-"""Commands about many runs: compare, learn, report."""
+"""Commands about many instances or samples: compare, learn, report."""
 
 from __future__ import annotations
 
@@ -7,31 +7,32 @@ from typing import Annotated, Literal
 
 import typer
 
-from mipmech.budget import Budget
 from mipmech.cli.app import (
-    Json,
     Plot,
-    Quiet,
-    Seconds,
-    Work,
-    app,
+    Shell,
+    Threads,
     can_be_written,
     closing_in,
-    print_json,
-    progress,
-    timer_of,
+    command,
+    written,
 )
 from mipmech.cli.counting import counting
+from mipmech.cli.executors import (
+    LocalCluster,
+    Retry,
+    Scheduler,
+    Workers,
+    check_choice,
+    chosen_executor,
+)
 from mipmech.errors import InputError, shorten
 from mipmech.oracles.registry import REGISTRY
-from mipmech.studies.comparison.compare import ETA_FRACTIONS, SECONDS_PER_CALL, SEEDS
+from mipmech.studies.batch.asking import ETA_FRACTIONS, SECONDS_PER_CALL, SEEDS
 from mipmech.studies.comparison.compare import compare as compare_oracles
 from mipmech.studies.learning.curve import learn as learn_from
 from mipmech.studies.learning.results import make_folder
 from mipmech.studies.learning.source import open_source
 from mipmech.workers.processes import cores
-
-Out = Annotated[Path | None, typer.Option("--out", help="A folder for the record of it all.")]
 
 
 def _numbers(text: str, kind: type, field: str) -> list[float]:
@@ -51,8 +52,9 @@ def _listed(values: tuple[float, ...]) -> str:
     return ",".join(f"{value:g}" for value in values)
 
 
-@app.command()
+@command()
 def compare(
+    shell: Shell,
     instances: Annotated[
         list[str],
         typer.Argument(help="Instance files, folders of them, or names such as ties-m40-k3-s1."),
@@ -76,45 +78,47 @@ def compare(
         float | None,
         typer.Option("--reference-seconds", help="The time of each certificate [5 calls, 10 s]."),
     ] = None,
-    workers: Annotated[
-        int | None, typer.Option("--workers", help="Processes of one thread each [all cores].")
+    out: Annotated[
+        Path | None, typer.Option("--out", help="A run's folder; what is in it is not done again.")
     ] = None,
-    out: Out = None,
-    as_json: Json = False,
-    seconds: Seconds = None,
-    quiet: Quiet = False,
-) -> Work:
+    retry: Retry = None,
+    workers: Workers = None,
+    scheduler: Scheduler = None,
+    local_cluster: LocalCluster = None,
+) -> int:
     """Ask oracles the same questions, and hold their answers against certified optima."""
+    check_choice(workers, scheduler, local_cluster)
+    used = workers if scheduler or local_cluster else workers or cores()
+    with counting(shell.quiet or shell.as_json) as bar:
+        found = compare_oracles(
+            instances,
+            [name.strip() for name in oracles.split(",")],
+            eta_fractions=_numbers(etas, float, "etas"),
+            seeds=[int(seed) for seed in _numbers(seeds, int, "seeds")],
+            seconds_per_call=seconds_per_call,
+            full_time=full_time,
+            reference_seconds=reference_seconds,
+            executor=lambda: chosen_executor(used, scheduler, local_cluster),
+            retry=retry is not None,
+            out=out,
+            budget=shell.budget(),
+            watch=None if bar is None else bar.ran,
+            say=(lambda _: None) if bar is None else bar.say,
+        )
+    lost = None if found.unwritten is None else InputError(found.unwritten, field="out")
+    content = {**found.to_dict(), "out": written(out)}
+    content |= {} if lost is None else lost.to_dict()
+    shell.show(content, "comparison.tell_comparison", found, out)
+    if lost is not None and not shell.as_json:
+        raise lost
+    if lost is not None:
+        return 2
+    return 0 if found.complete and not (found.violations or found.doubts) else 1
 
-    def work() -> int:
-        timer = timer_of(seconds)
-        with counting(quiet or as_json) as bar:
-            found = compare_oracles(
-                instances,
-                [name.strip() for name in oracles.split(",")],
-                eta_fractions=_numbers(etas, float, "etas"),
-                seeds=[int(seed) for seed in _numbers(seeds, int, "seeds")],
-                seconds_per_call=seconds_per_call,
-                full_time=full_time,
-                reference_seconds=reference_seconds,
-                workers=workers,
-                out=out,
-                budget=Budget(timer.left),
-                watch=None if bar is None else bar.compared,
-            )
-        if as_json:
-            print_json({**found.to_dict(), "out": None if out is None else str(out)})
-        else:
-            from mipmech.terminal.comparison import tell_comparison  # noqa: PLC0415  (rich is slow)
 
-            tell_comparison(found, out)
-        return 0 if found.complete and not (found.violations or found.doubts) else 1
-
-    return work
-
-
-@app.command()
+@command()
 def learn(
+    shell: Shell,
     source: Annotated[
         str, typer.Argument(help="An instance file (rows are held out), or the name of a family.")
     ],
@@ -133,57 +137,43 @@ def learn(
     delta: Annotated[
         float, typer.Option("--delta", help="Each bound holds with probability 1 − δ.")
     ] = 0.05,
-    out: Out = None,
-    plot: Plot = None,
-    threads: Annotated[
-        int | None, typer.Option("--threads", help="Threads; the result is the same [all cores].")
+    out: Annotated[
+        Path | None, typer.Option("--out", help="A folder for all figures and rules.")
     ] = None,
-    as_json: Json = False,
-    seconds: Seconds = None,
-    quiet: Quiet = False,
-) -> Work:
+    plot: Plot = None,
+    threads: Threads = None,
+) -> int:
     """The certified optimum on samples of growing size, and what it is worth beyond them."""
+    can_be_written(plot, "plot")
+    if out is not None:
+        make_folder(out)
+    asked = None if sizes is None else [int(s) for s in _numbers(sizes, int, "sizes")]
+    opened = open_source(source, rank=rank, seed=seed, sigma=sigma)
+    with shell.following("learn", closing_in) as watch:
+        curve = learn_from(
+            opened,
+            sizes=asked,
+            repeats=repeats,
+            gap=gap,
+            delta=delta,
+            seed=seed,
+            budget=shell.budget(cores() if threads is None else threads, watch),
+        )
+    file = None if out is None else curve.save(out)
+    if plot is not None:
+        from mipmech.plots.learning import save_learning_picture  # noqa: PLC0415  (slow to import)
 
-    def work() -> int:
-        timer = timer_of(seconds)
-        can_be_written(plot, "plot")
-        if out is not None:
-            make_folder(out)
-        asked = None if sizes is None else [int(s) for s in _numbers(sizes, int, "sizes")]
-        opened = open_source(source, rank=rank, seed=seed, sigma=sigma)
-        used = cores() if threads is None else threads
-        with closing_in("learn", quiet or as_json) as watch:
-            curve = learn_from(
-                opened,
-                sizes=asked,
-                repeats=repeats,
-                gap=gap,
-                delta=delta,
-                seed=seed,
-                budget=Budget(timer.left, used, watch=watch),
-            )
-        file = None if out is None else curve.save(out)
-        if plot is not None:
-            from mipmech.plots.learning import save_learning_picture  # noqa: PLC0415
-
-            save_learning_picture(curve, plot)
-        if as_json:
-            files = {"plot": plot, "file": file}
-            written = {key: None if name is None else str(name) for key, name in files.items()}
-            print_json({**curve.to_dict(), **written})
-        else:
-            from mipmech.terminal.learning import tell_learning  # noqa: PLC0415  (rich is slow)
-
-            tell_learning(curve, plot, file)
-        return 0 if curve.complete else 1
-
-    return work
+        save_learning_picture(curve, plot)
+    content = {**curve.to_dict(), "plot": written(plot), "file": written(file)}
+    shell.show(content, "learning.tell_learning", curve, plot, file)
+    return 0 if curve.complete else 1
 
 
-@app.command()
+@command()
 def report(
+    shell: Shell,
     folder: Annotated[
-        Path, typer.Argument(help="The --out folder of a comparison, or a run's folder (bench).")
+        Path, typer.Argument(help="A run's folder: of bench, or the --out of compare.")
     ],
     output: Annotated[
         Path | None,
@@ -192,27 +182,19 @@ def report(
     kind: Annotated[
         Literal["html", "md", "csv"], typer.Option("--format", help="A page, Markdown, or a table.")
     ] = "html",
-    as_json: Json = False,
-    seconds: Seconds = None,
-    quiet: Quiet = False,
-) -> Work:
+) -> int:
     """A page with tables and pictures that opens from disk, anywhere."""
+    from mipmech.report import report as make_report  # noqa: PLC0415  (slow to import)
 
-    def work() -> int:
-        from mipmech.report import report as make_report  # noqa: PLC0415  (slow to import)
-
-        timer_of(seconds)
-        if output is None and (kind == "html" or as_json):
-            raise InputError("is missing: say where the report goes, -o FILE", field="output")
-        can_be_written(output, "output")
-        with progress(f"writing {output}", quiet or as_json):
-            text = make_report(folder, output, kind)
-        if as_json:
-            print_json({"file": str(output), "format": kind, "bytes": len(text.encode())})
-        elif output is None:
-            print(text, end="")
-        else:
-            print(f"wrote {output}: {len(text.encode()) / 1000:,.0f} kB")
-        return 0
-
-    return work
+    if output is None and (kind == "html" or shell.as_json):
+        raise InputError("is missing: say where the report goes, -o FILE", field="output")
+    can_be_written(output, "output")
+    with shell.saying(f"writing {output}"):
+        text = make_report(folder, output, kind)
+    size = len(text.encode())
+    if output is None:
+        print(text, end="")
+    else:
+        content = {"file": str(output), "format": kind, "bytes": size}
+        shell.show(content, "lines.tell", f"wrote {output}: {size / 1000:,.0f} kB")
+    return 0

@@ -10,9 +10,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from mipmech.studies.batch import Expansion, Job, Status, Summary
-from mipmech.studies.forecast import Forecast, duration
-from mipmech.terminal.design import _in_one_piece, _tell_entries
+from mipmech.studies.batch import Expansion, Job, RunStatus, RunSummary
+from mipmech.studies.batch.forecast import Forecast
+from mipmech.terminal.console import in_one_piece, tell_entries, tell_heading
+from mipmech.text import estimate
 
 # Jobs, and failures, that are listed one by one; all of them stand in the --json object.
 LISTED, FAILURES = 30, 10
@@ -33,8 +34,8 @@ def tell_jobs(
     states : what has become of those that are on record
     left : how many are to be done
     """
-    with _in_one_piece() as console:
-        console.print(Text(expansion.plan.name, style="bold"))
+    with in_one_piece() as console:
+        tell_heading(console, expansion.name)
         table = Table(box=SIMPLE_HEAD, show_edge=False)
         table.add_column("id", no_wrap=True)
         table.add_column("job")
@@ -42,18 +43,18 @@ def tell_jobs(
         table.add_column("seconds", justify="right")
         for job in jobs[:LISTED]:
             state = states.get(job.id, "broken" if job.fault is not None else "")
-            table.add_row(job.id[:8], Text(job.label), state, f"{job.limit:g}")
+            table.add_row(job.id[:8], Text(expansion.label(job)), state, f"{job.limit:g}")
         console.print(table)
         if len(jobs) > LISTED:
             console.print(f" … and {len(jobs) - LISTED:,} more (--json lists all)")
-        _tell_entries(
+        tell_entries(
             console,
             {
                 "jobs": f"{len(jobs):,} on {len(expansion.subjects):,} instances;"
                 f" {left:,} to do in {folder}",
-                "time": f"about {duration(forecast.seconds)} on {forecast.workers} workers, at"
-                f" most {duration(forecast.most)} if every job uses all its time",
-                **_broken([str(error) for error in expansion.broken]),
+                "time": f"about {estimate(forecast.seconds)} on {forecast.workers} workers, at"
+                f" most {estimate(forecast.most)} if every job uses all its time",
+                **_broken(expansion.broken),
             },
         )
 
@@ -62,15 +63,15 @@ def _broken(errors: Sequence[str]) -> dict[str, str]:
     return {"broken": "; ".join(errors) + ": failures on the record"} if errors else {}
 
 
-def tell_summary(found: Summary) -> None:
+def tell_summary(found: RunSummary) -> None:
     """What a run came to."""
-    with _in_one_piece() as console:
-        console.print(Text(found.folder, style="bold"))
+    with in_one_piece() as console:
+        tell_heading(console, found.folder)
         left = f"{found.missing:,} not done" if found.missing else "all on record"
         entries = {
             "jobs": f"{found.total:,}: {found.before:,} were on record, {found.done:,} done now;"
             f" {left}",
-            "time": f"{duration(found.seconds)}; {found.stop}",
+            "time": f"{estimate(found.seconds)}; {found.stop}",
         }
         if found.failed:
             counts = ", ".join(f"{count:,} {state}" for state, count in found.failed.items())
@@ -78,17 +79,17 @@ def tell_summary(found: Summary) -> None:
             entries["no result"] = f"{counts}; {why}"
         if found.missing:
             entries["go on"] = "run the same command again: it does what is missing"
-        _tell_entries(console, entries)
+        tell_entries(console, entries)
 
 
-def tell_status(found: Status) -> None:
+def tell_status(found: RunStatus) -> None:
     """How a run stands."""
-    with _in_one_piece() as console:
-        console.print(Text(found.plan or found.folder, style="bold"))
+    with in_one_piece() as console:
+        tell_heading(console, found.plan or found.folder)
         _tell_kinds(console, found)
         done = found.total - found.counts.get("missing", 0)
         entries = {
-            "jobs": f"{done:,} of {found.total:,} on record, {duration(found.seconds)} of work",
+            "jobs": f"{done:,} of {found.total:,} on record, {estimate(found.seconds)} of work",
             "at work": found.busy or "nobody",
         }
         if found.other:
@@ -97,15 +98,15 @@ def tell_status(found: Status) -> None:
             entries["damaged"] = (
                 f"{found.damaged:,} records cannot be read; their jobs count as not done"
             )
-        _tell_entries(console, entries)
+        tell_entries(console, entries)
         for label, reason in found.failures[:FAILURES]:
-            _tell_entries(console, {"no result": f"{label}: {reason}"})
+            tell_entries(console, {"no result": f"{label}: {reason}"})
         if len(found.failures) > FAILURES:
             more = len(found.failures) - FAILURES
-            _tell_entries(console, {"": f"… and {more:,} more (--json lists all)"})
+            tell_entries(console, {"": f"… and {more:,} more (--json lists all)"})
 
 
-def _tell_kinds(console: Console, found: Status) -> None:
+def _tell_kinds(console: Console, found: RunStatus) -> None:
     states = [state for state in STATES if found.counts.get(state)]
     if not states:
         return

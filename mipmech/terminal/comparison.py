@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from pathlib import Path
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from mipmech.studies.comparison.results import Comparison, OracleSummary
 from mipmech.studies.spread import Spread
-from mipmech.terminal.design import _in_one_piece, _tell_entries
+from mipmech.terminal.console import in_one_piece, table, tell_entries, tell_heading
+from mipmech.text import count, listed
 
 # A table of more groups, or one that is wider than the terminal, is left to the report.
 MOST_GROUPS = 12
@@ -22,54 +20,56 @@ GROUP_WIDTH, ORACLE_WIDTH = 33, 14
 
 def tell_comparison(found: Comparison, out: Path | None = None) -> None:
     """Print a comparison on stdout."""
-    with _in_one_piece() as console:
-        settings = found.settings
-        calls = sum(len(run.calls) for run in found.runs)
-        oracles, instances = (
-            f"{number} {word}{'s' * (number != 1)}"
-            for number, word in ((len(found.oracles), "oracle"), (len(found.problems), "instance"))
-        )
-        console.print(Text(f"{oracles} on {instances}", style="bold"))
-        etas = ", ".join(f"{fraction:g}" for fraction in settings["eta_fractions"])
-        seeds = len(settings["seeds"])
-        whole = ", all of it for heuristics" if settings["full_time"] else ""
-        entries = {
-            "asked": f"at η = {etas} of ‖P w_f‖, with {seeds} seed{'s' * (seeds != 1)} for those"
-            f" that draw, {settings['seconds_per_call']:g} s a call{whole}",
-            "references": _references(found),
-            "work": f"{calls:,} calls; {found.seconds:.2f} s on {settings['workers']} worker"
-            f"{'s' * (settings['workers'] != 1)}; "
-            + ("did all it set out to do" if found.complete else "cut short: not all was asked"),
-        }
-        if settings.get("left_out"):
-            entries["left out"] = "; ".join(map(str, settings["left_out"]))
-        if found.violations:
-            entries["VIOLATED"] = (
-                f"{len(found.violations)} values are above a proved bound: a bug in mipmech, please"
-                " report it with the instance"
-            )
-        if found.doubts:
-            entries["wrong"] = "; ".join(found.doubts)
-        _tell_entries(console, entries)
+    with in_one_piece() as console:
+        oracles = count(len(found.oracles), "oracle")
+        tell_heading(console, f"{oracles} on {count(len(found.problems), 'instance')}")
+        tell_entries(console, _what_was_done(found))
         if not found.problems:
             return
         _tell_oracles(console, found)
         width = GROUP_WIDTH + ORACLE_WIDTH * len(found.oracles)
         if 1 < len(found.groups) <= MOST_GROUPS and width <= console.width:
             _tell_groups(console, found)
-        _tell_entries(
-            console,
-            {
-                "density": "as a share of the upper bound of its reference, over all questions and"
-                " seeds; ≥ 0.99: how many calls reach so much; seeds: the largest difference"
-                " between two seeds on one question; seconds: median and most of a call",
-                "gain": "that Algorithm 1 ends with on these η, as a share of the upper bound for"
-                " all rules: with the best threshold for each answer, and with the paper's two",
-            },
-        )
-        if out is not None:
+        notes = {
+            "density": "share of the reference's upper bound, over all questions and seeds; ≥ 0.99:"
+            " calls that reach it; seeds: largest difference between two seeds on one question;"
+            " seconds: median and most of a call",
+            "gain": "share of the upper bound for all rules that Algorithm 1 ends with on these η:"
+            " best threshold for each answer, and the paper's two",
+        }
+        tell_entries(console, notes)
+        if out is not None and found.unwritten is None:
             said = f"Record: {out}; mipmech report {out} -o report.html makes a page of it"
             console.print(Text(said))
+
+
+def _what_was_done(found: Comparison) -> dict[str, str]:
+    settings = found.settings
+    etas = ", ".join(f"{fraction:g}" for fraction in settings.eta_fractions)
+    whole = ", all of it for heuristics" if settings.full_time else ""
+    calls = sum(len(run.calls) for run in found.runs)
+    failed = sum(run.error is not None for run in found.runs)
+    ended = "completed" if found.complete else f"cut short ({found.stop}): not all was asked"
+    entries = {
+        "asked": f"η = {etas} of ‖P w_f‖; {count(len(settings.seeds), 'seed')} for randomised"
+        f" oracles; {settings.seconds_per_call:g} s a call{whole}",
+        "references": _references(found),
+        "work": f"{count(calls, 'call')}, {found.seconds:.2f} s in all; {ended}",
+    }
+    if failed:
+        reasons = list(dict.fromkeys(run.error for run in found.runs if run.error is not None))
+        more = f"; and {len(reasons) - 1} other reasons" if len(reasons) > 1 else ""
+        entries["no answer"] = f"{count(failed, 'run')}: {reasons[0]}{more}"
+    if found.left_out:
+        entries["left out"] = listed(list(found.left_out))
+    if found.violations:
+        entries["VIOLATED"] = (
+            f"{len(found.violations)} values are above a proved bound: a bug in mipmech, please"
+            " report it with the instance"
+        )
+    if found.doubts:
+        entries["wrong"] = "; ".join(found.doubts)
+    return entries
 
 
 def _references(found: Comparison) -> str:
@@ -86,21 +86,13 @@ def _references(found: Comparison) -> str:
     return "; ".join(parts) + (f"; {stated} as the files state it" if stated else how)
 
 
-def _table(first: str, headings: Iterable[str]) -> Table:
-    table = Table(box=SIMPLE_HEAD, padding=(0, 1), collapse_padding=True, pad_edge=False)
-    table.add_column(first, no_wrap=True)
-    for heading in headings:
-        table.add_column(heading, justify="right", no_wrap=True)
-    return table
-
-
-THREE = ("worst", "median", "best")
+THREE = ("min", "median", "max")
 
 
 def _tell_oracles(console: Console, found: Comparison) -> None:
     """Density and time for each oracle; then what its answers are worth inside Algorithm 1."""
-    density = _table("density", [*THREE, "≥ 0.99", "seeds", "seconds", "most", "calls"])
-    gain = _table("gain", [*THREE, "two thresholds:", *THREE])
+    density = table("density", [*THREE, "≥ 0.99", "seeds", "seconds", "most", "calls"])
+    gain = table("gain", [*THREE, "two thresholds:", *THREE])
     for oracle in found.oracles:
         summary = found.summary(oracle)
         density.add_row(*_density(summary))
@@ -135,12 +127,12 @@ def _three(spread: Spread | None) -> tuple[str, str, str]:
 
 def _tell_groups(console: Console, found: Comparison) -> None:
     """The worst and the median for each group of instances."""
-    table = _table("density by group: worst, median", found.oracles)
+    made = table("density by group: worst, median", found.oracles)
     for group in found.groups:
         problems = [problem for problem in found.problems if problem.group == group]
         cells = []
         for oracle in found.oracles:
             worst, median, _ = _three(found.summary(oracle, problems).density)
             cells.append(worst if worst == "–" else f"{worst}, {median}")
-        table.add_row(Text(group), *cells)
-    console.print(table)
+        made.add_row(Text(group), *cells)
+    console.print(made)

@@ -2,18 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-import textwrap
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
-from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from mipmech.checker.verdict import Verdict
@@ -26,32 +18,38 @@ from mipmech.model.grading import Recount
 from mipmech.model.instance import Instance
 from mipmech.model.known import Known
 from mipmech.oracles.base import Answer
+from mipmech.terminal.console import (
+    MOST_TERMS,
+    down,
+    entry,
+    in_one_piece,
+    sum_of,
+    table,
+    tell_entries,
+    tell_heading,
+    tell_picture,
+    up,
+)
+from mipmech.text import count
 from mipmech.theory.projection import ProjectionRule
 
-# More terms or agents than this are cut short with an ellipsis.
-MOST_TERMS = 6
+# More agents than this are cut short with an ellipsis.
 MOST_AGENTS = 12
 
 
 def tell(description: Description, plot: Path | None = None, no_picture: str | None = None) -> None:
     """Print a description on stdout."""
-    with _in_one_piece() as console:
+    with in_one_piece() as console:
         _tell(console, description)
-        _tell_picture(console, "the best threshold along P w_f", plot, no_picture)
+        tell_picture(console, "the best threshold along P w_f", plot, no_picture)
 
 
 def _tell(console: Console, description: Description) -> None:
     instance = description.instance
-    console.print(Text(instance.name, style="bold"))
-    sizes = [
-        f"{count} {word}{'s' * (count != 1)}"
-        for count, word in (
-            (instance.size, "agent"),
-            (instance.width, "feature"),
-            (description.geometry.rank, "dimension"),
-        )
-    ]
-    console.print(Text(f"{sizes[0]}, {sizes[1]}; the planner sees {sizes[2]}"))
+    tell_heading(console, instance.name)
+    sees = f"the planner sees {count(description.geometry.rank, 'dimension')}"
+    sizes = f"{count(instance.size, 'agent')}, {count(instance.width, 'feature')}"
+    console.print(Text(f"{sizes}; {sees}"))
     console.print(_facts(description, console.width))
     if description.geometry.p_norm == 0:
         console.print(
@@ -87,7 +85,7 @@ def _facts(description: Description, width: int) -> Text:
         facts["known"] = f"best gain {_within(known.lower, known.upper)}, {known.how}"
         if known.densities:
             facts["densest"] = _densest(known)
-    return Text("\n".join(_entry(key, value, width) for key, value in facts.items()))
+    return Text("\n".join(entry(key, value, width) for key, value in facts.items()))
 
 
 def _within(lower: float, upper: float) -> str:
@@ -102,31 +100,14 @@ def _densest(known: Known) -> str:
     return f"greatest density {', '.join(parts)} of ‖P w_f‖"
 
 
-def _entry(key: str, value: str, width: int) -> str:
-    """A key and its value, wrapped under itself."""
-    return textwrap.fill(
-        value, width, initial_indent=f"  {key:<10} ", subsequent_indent=" " * 13,
-        break_long_words=False, break_on_hyphens=False,
-    )  # fmt: skip
-
-
 def _sees(instance: Instance) -> str:
     """The columns that the planner sees, or the rows of its view."""
     names = instance.feature_names
     if instance.view.columns is not None:
         seen = [names[c] for c in instance.view.columns]
     else:
-        seen = [_sum(zip(names, row, strict=True)) for row in instance.view.matrix]
+        seen = [sum_of(zip(names, row, strict=True)) for row in instance.view.matrix]
     return "; ".join(seen[:MOST_TERMS]) + "; …" * (len(seen) > MOST_TERMS)
-
-
-def _sum(terms: Iterable[tuple[str, float]]) -> str:
-    """A linear combination in words, largest terms first."""
-    parts = sorted(((n, float(v)) for n, v in terms if v), key=lambda part: -abs(part[1]))
-    if len(parts) == 1 and parts[0][1] == 1:
-        return parts[0][0]
-    text = " ".join(f"{value:+.4g} {name}" for name, value in parts[:MOST_TERMS])
-    return text.lstrip("+") + " + …" * (len(parts) > MOST_TERMS)
 
 
 def _formula(description: Description) -> str:
@@ -137,13 +118,13 @@ def _formula(description: Description) -> str:
         for name, flag in zip(instance.feature_names, seen, strict=True)
     ]
     offset = f" {-instance.quality_offset:+.4g}" if instance.quality_offset else ""
-    return "f = " + _sum(zip(names, instance.quality, strict=True)) + offset
+    return "f = " + sum_of(zip(names, instance.quality, strict=True)) + offset
 
 
 def _tell_linear(console: Console, description: Description) -> None:
     cost = description.instance.cost[description.instance.weights > 0]
     low, high = cost.min(), cost.max()
-    console.print(Text("\nTheorem 1: a reward linear in the score along P w_f", style="bold"))
+    tell_heading(console, "\nTheorem 1: a reward linear in the score along P w_f")
     if low == high:
         text = f"of length R moves nobody if R < {low:.4g}, else everybody, without bound."
     else:
@@ -159,16 +140,14 @@ def _tell_threshold(console: Console, description: Description, best: Projection
     console.print(
         Text("\nTheorem 2: accept if the score along P w_f reaches a threshold", style="bold")
     )
-    table = Table(box=SIMPLE_HEAD, padding=(0, 1), collapse_padding=True, pad_edge=False)
-    table.add_column("thresholds", no_wrap=True)
-    for heading in ("best", "move", "gain", "quality", "pass", r"E\[f|pass]", "proved"):
-        table.add_column(heading, justify="right", no_wrap=True)
+    headings = ("best", "move", "gain", "quality", "pass", r"E\[f|pass]", "proved")
+    made = table("thresholds", headings)
     for rule in (best, description.grid):
         if rule is None:
             continue
         found = rule.recount
         quality = found.accepted_quality
-        table.add_row(
+        made.add_row(
             "all" if rule.tried is None else f"grid of {rule.tried}",
             f"{found.mechanism.threshold:.5g}",
             f"{float(found.density):.1%}",
@@ -178,7 +157,7 @@ def _tell_threshold(console: Console, description: Description, best: Projection
             "nobody" if quality is None else f"{float(quality):.5g}",
             f"{rule.factor:.3g}",
         )
-    console.print(table)
+    console.print(made)
     rules = [rule for rule in (best, description.grid) if rule is not None]
     promised = " and ".join(f"{rule.promised:.3g}" for rule in rules)
     console.print(
@@ -206,17 +185,12 @@ def _tell_rule(console: Console, found: Recount) -> None:
     }
     if len(movers):
         entries["how"] = _changes(found)
-    _tell_entries(console, entries)
-
-
-def _tell_entries(console: Console, entries: dict[str, str]) -> None:
-    for key, value in entries.items():
-        console.print(Text(_entry(key, value, console.width)))
+    tell_entries(console, entries)
 
 
 def _rule(found: Recount) -> str:
     mechanism = found.mechanism
-    score = _sum(zip(found.instance.feature_names, mechanism.weights, strict=True))
+    score = sum_of(zip(found.instance.feature_names, mechanism.weights, strict=True))
     return f"{score} ≥ {mechanism.threshold:.5g}"
 
 
@@ -233,15 +207,6 @@ def _changes(found: Recount) -> str:
 # ------------------------------------------------------------------ results
 
 
-@contextmanager
-def _in_one_piece() -> Iterator[Console]:
-    """A console whose text goes out at once: a reader that leaves early is met where expected."""
-    console = Console(highlight=False)
-    with console.capture() as text:
-        yield console
-    sys.stdout.write(text.get())
-
-
 def tell_answer(
     answer: Answer,
     geometry: Geometry,
@@ -251,8 +216,8 @@ def tell_answer(
     out: Path | None = None,
 ) -> None:
     """Print an oracle's answer on stdout."""
-    with _in_one_piece() as console:
-        console.print(Text(geometry.instance.name, style="bold"))
+    with in_one_piece() as console:
+        tell_heading(console, geometry.instance.name)
         share = f", {answer.eta / geometry.p_norm:.4g} of ‖P w_f‖" if geometry.p_norm else ""
         what = "soft density" if answer.soft else "density"
         entries = {"asked": f"greatest {what} at η = {answer.eta:.6g}{share}"}
@@ -270,11 +235,11 @@ def tell_answer(
                 f"{answer.seconds:.2f} s; {answer.stop.value}",
             ]
         )
-        _tell_entries(console, entries)
+        tell_entries(console, entries)
         if answer.recount is not None:
             _tell_rule(console, answer.recount)
             _tell_file(console, out)
-        _tell_picture(console, "the rule", plot, no_picture)
+        tell_picture(console, "the rule", plot, no_picture)
 
 
 def _name(record: str) -> str:
@@ -282,32 +247,11 @@ def _name(record: str) -> str:
     return record.partition("(")[0]
 
 
-def _down(value: Fraction | float, digits: int = 6) -> str:
-    """A number to so many digits, not rounded up; a bound is none if it is.
-
-    >>> _down(0.12345678), _up(0.12345678), _up(1.0), _up(0.0)
-    ('0.123456', '0.123457', '1', '0')
-    """
-    return _digits(value, digits, ROUND_FLOOR)
-
-
-def _up(value: Fraction | float, digits: int = 6) -> str:
-    """A number to so many digits, not rounded down."""
-    return _digits(value, digits, ROUND_CEILING)
-
-
-def _digits(value: Fraction | float, digits: int, rounding: str) -> str:
-    exact = Fraction(value)
-    context = Context(prec=digits, rounding=rounding)
-    rounded = context.divide(Decimal(exact.numerator), Decimal(exact.denominator))
-    return f"{float(rounded):.{digits}g}"
-
-
 def _bounds(answer: Answer, status: str) -> str:
-    lower = _down(answer.lower)
+    lower = down(answer.lower)
     if answer.upper is None:
         return f"{status}: {lower}, with no bound promised"
-    upper = _up(answer.upper)
+    upper = up(answer.upper)
     if status == "optimal":
         return f"optimal: {float(answer.lower):.6g} ({answer.level})"
     return f"gap of {answer.gap:.2%}: between {lower} and {upper} ({answer.level})"
@@ -319,9 +263,9 @@ def tell_solution(
     no_picture: str | None = None,
 ) -> None:
     """Print what Algorithm 1 found on stdout."""
-    with _in_one_piece() as console:
+    with in_one_piece() as console:
         instance = found.instance
-        console.print(Text(instance.name, style="bold"))
+        tell_heading(console, instance.name)
         calls = f"{len(found.steps)} oracle calls of {len(found.grid)}"
         calls += f", {found.skipped} skipped by proof" if found.skipped else ""
         inexact = sum(s.answer.upper is not None and not s.answer.closed for s in found.steps)
@@ -343,16 +287,16 @@ def tell_solution(
         bound = found.bound
         on_grid = "" if bound.scope == "all" else " with these η"
         entries["proved"] = (
-            f"gain ≥ {_down(bound.factor, 4)}·opt − {_up(bound.additive, 4)}, and no rule gains"
-            f" more than {_up(bound.upper)} (attested, over all rules{on_grid})"
+            f"gain ≥ {down(bound.factor, 4)}·opt − {up(bound.additive, 4)}, and no rule gains"
+            f" more than {up(bound.upper)} (attested, over all rules{on_grid})"
         )
         if instance.known is not None and instance.known.lower > 0:
             share = float(found.gain) / instance.known.upper
             entries["known"] = f"best gain {instance.known.upper:.6g}; this is {share:.1%} of it"
-        _tell_entries(console, entries)
+        tell_entries(console, entries)
         if found.recount is not None:
             _tell_rule(console, found.recount)
-        _tell_picture(console, "the run and the rule", plot, no_picture)
+        tell_picture(console, "the run and the rule", plot, no_picture)
 
 
 def tell_certificate(
@@ -362,13 +306,13 @@ def tell_certificate(
     plot: Path | None = None,
 ) -> None:
     """Print what was certified on stdout."""
-    with _in_one_piece() as console:
-        console.print(Text(found.instance.name, style="bold"))
-        lower, upper = _down(found.lower, 9), _up(found.upper, 9)
+    with in_one_piece() as console:
+        tell_heading(console, found.instance.name)
+        lower, upper = down(found.lower, 9), up(found.upper, 9)
         state = "optimal" if found.status == "optimal" else "a gap is left open"
         work = ", ".join(f"{n:,} {what}" for what, n in found.work.items())
         entries = {
-            "best gain": f"at least {lower}, at most {upper}: {state}, gap {_up(found.gap, 2)}",
+            "best gain": f"at least {lower}, at most {upper}: {state}, gap {up(found.gap, 2)}",
             "level": _LEVELS[found.level],
             "scope": found.scope,
             "work": f"{found.engine}, {work}; {found.seconds:.2f} s; {found.stop.value}",
@@ -381,13 +325,13 @@ def tell_certificate(
                 f"rises from {float(rule.baseline):.6g} to {float(rule.value):.6g} on average;"
                 f" {float(rule.density):.1%} move"
             )
-        _tell_entries(console, entries)
+        tell_entries(console, entries)
         if found.recount is not None:
             _tell_rule(console, found.recount)
         if others:
             _tell_rivals(console, others)
         _tell_file(console, out)
-        _tell_picture(console, "the bounds and the rule", plot, None)
+        tell_picture(console, "the bounds and the rule", plot, None)
 
 
 _LEVELS = {
@@ -397,20 +341,17 @@ _LEVELS = {
 
 
 def _tell_rivals(console: Console, others: list[Rival]) -> None:
-    table = Table(box=SIMPLE_HEAD, padding=(0, 1), collapse_padding=True, pad_edge=False)
-    table.add_column("rule of", no_wrap=True)
-    for heading in ("gain", "share of the best", "promised"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("by", overflow="fold")
+    made = table("rule of", ("gain", "share of the best", "promised"))
+    made.add_column("by", overflow="fold")
     for other in others:
-        table.add_row(
+        made.add_row(
             other.name,
             f"{float(other.gain):.6g}",
-            f"≥ {_down(other.share, 4)}",
+            f"≥ {down(other.share, 4)}",
             f"{other.promised:.3g}",
             other.why,
         )
-    console.print(table)
+    console.print(made)
 
 
 def _tell_file(console: Console, out: Path | None) -> None:
@@ -421,25 +362,18 @@ def _tell_file(console: Console, out: Path | None) -> None:
 
 def tell_verdict(verdict: Verdict, path: Path) -> None:
     """Print what a check found on stdout."""
-    with _in_one_piece() as console:
+    with in_one_piece() as console:
         if verdict.accepted:
-            console.print(Text(f"accepted, {verdict.level}: {path}", style="bold"))
+            tell_heading(console, f"accepted, {verdict.level}: {path}")
         else:
-            console.print(Text(f"REJECTED: {path}", style="bold"))
-            console.print(Text(_entry("because", str(verdict.reason), console.width)))
+            tell_heading(console, f"REJECTED: {path}")
+            console.print(Text(entry("because", str(verdict.reason), console.width)))
         if verdict.claim is not None and verdict.lower is not None and verdict.upper is not None:
             claimed = (
-                f"{verdict.claim}: at least {_down(verdict.lower, 9)}, at most"
-                f" {_up(verdict.upper, 9)}"
+                f"{verdict.claim}: at least {down(verdict.lower, 9)}, at most"
+                f" {up(verdict.upper, 9)}"
             )
-            console.print(Text(_entry("claim", claimed, console.width)))
+            console.print(Text(entry("claim", claimed, console.width)))
         for said in verdict.verified:
-            console.print(Text(_entry("verified", said, console.width)))
-        console.print(Text(_entry("took", f"{verdict.seconds:.2f} s", console.width)))
-
-
-def _tell_picture(console: Console, what: str, plot: Path | None, no_picture: str | None) -> None:
-    if no_picture is not None:
-        console.print(Text(f"No picture: {no_picture}."))
-    elif plot is not None:
-        console.print(Text(f"Picture of {what}: {plot}"))
+            console.print(Text(entry("verified", said, console.width)))
+        console.print(Text(entry("took", f"{verdict.seconds:.2f} s", console.width)))

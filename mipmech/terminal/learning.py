@@ -13,7 +13,8 @@ from rich.text import Text
 from mipmech.model.mechanism import Mechanism
 from mipmech.studies.learning.results import LearningCurve
 from mipmech.studies.spread import Spread
-from mipmech.terminal.design import _down, _in_one_piece, _sum, _tell_entries, _tell_picture, _up
+from mipmech.terminal.console import in_one_piece, sum_of, tell_entries, tell_heading, tell_picture
+from mipmech.text import above, below, count
 
 
 def tell_learning(curve: LearningCurve, plot: Path | None = None, out: Path | None = None) -> None:
@@ -21,49 +22,43 @@ def tell_learning(curve: LearningCurve, plot: Path | None = None, out: Path | No
 
     plot, out : the picture and the file that were written, if any
     """
-    with _in_one_piece() as console:
-        console.print(Text(curve.source.name, style="bold"))
+    with in_one_piece() as console:
+        tell_heading(console, curve.source.name)
         entries = {**_from_what(curve), **_work(curve)}
         sighted = curve.source.seen_quality > 0
         if curve.best is not None and sighted:
             entries["best known"] = _best(curve)
             if curve.best.mechanism is not None:
                 entries["rule"] = f"accept if {_rule(curve, curve.best.mechanism)}"
-        _tell_entries(console, entries)
+        tell_entries(console, entries)
         if curve.points and sighted:
             _tell_table(console, curve)
-            _tell_entries(console, _meaning(curve))
+            tell_entries(console, _meaning(curve))
         if not sighted:
             console.print(
                 "The planner sees nothing that quality depends on (P w_f = 0): every gain is 0."
             )
         if out is not None:
             console.print(Text(f"All figures and rules: {out}"))
-        _tell_picture(console, "the learning curve", plot, None)
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number:,} {word}{'s' * (number != 1)}"
+        tell_picture(console, "the learning curve", plot, None)
 
 
 def _from_what(curve: LearningCurve) -> dict[str, str]:
     about = curve.source
-    sees = f"the planner sees {_count(about.rank, 'dimension')}"
+    sees = f"the planner sees {count(about.rank, 'dimension')}"
     if about.sigma is not None:
-        base = f"smoothed with σ = {about.sigma:.4g} over {_count(about.agents, 'agent')}"
+        base = f"smoothed with σ = {about.sigma:.4g} over {count(about.agents, 'agent')}"
         return {"population": f"{base}; {sees}"}
-    return {
-        "data": f"{_count(about.agents, 'agent')}; {sees}; rows not learned from do the grading"
-    }
+    return {"data": f"{count(about.agents, 'agent')}; {sees}; rows not learned from do the grading"}
 
 
 def _work(curve: LearningCurve) -> dict[str, str]:
     settings = curve.settings
     done, asked = len(curve.points), curve.asked
-    samples = _count(done, "sample") if done == asked else f"{done:,} of {_count(asked, 'sample')}"
+    samples = count(done, "sample") if done == asked else f"{done:,} of {count(asked, 'sample')}"
     time = f"{curve.seconds:.2f} s; {curve.stop.value}"
     if not done:
-        return {"learned": f"from none of {_count(asked, 'sample')}; {time}"}
+        return {"learned": f"from none of {count(asked, 'sample')}; {time}"}
     entries = {
         "learned": f"the best rule on each of {samples}, {settings.repeats} of each size, proved to"
         f" a gap of {settings.gap:g}; {time}"
@@ -72,7 +67,7 @@ def _work(curve: LearningCurve) -> dict[str, str]:
     if still_open:
         worst = max(point.gap for point in still_open)
         entries["open"] = (
-            f"{_count(len(still_open), 'certificate')} did not close, gap up to {_up(worst, 2)}: a"
+            f"{count(len(still_open), 'certificate')} did not close, gap up to {above(worst, 2)}: a"
             " better rule on the sample may exist"
         )
     return entries
@@ -88,7 +83,7 @@ def _best(curve: LearningCurve) -> str:
 
 
 def _rule(curve: LearningCurve, rule: Mechanism) -> str:
-    score = _sum(zip(curve.source.features, rule.weights, strict=True))
+    score = sum_of(zip(curve.source.features, rule.weights, strict=True))
     return f"{score} ≥ {rule.threshold:.5g}"
 
 
@@ -138,7 +133,7 @@ def _range(spread: Spread, places: int | None) -> str:
 def _at_least(value: float, places: int | None) -> str:
     """A lower bound, not rounded up; 0 is plain, since it says nothing."""
     if value == 0 or places is None:
-        return _down(value, 3)
+        return below(value, 3)
     return f"{math.floor(value * 10**places) / 10**places:.{places}f}"
 
 
@@ -155,7 +150,7 @@ def _meaning(curve: LearningCurve) -> dict[str, str]:
         "sure": f"at least this on the population, by the agents held out: with probability {sure}"
         " for each sample on its own",
         "theorem": "the same from the sample alone, by Theorem 5's uniform convergence: no rule's"
-        f" gain is off by more than {_up(last.deviation, 3)} at m = {last.size:,}",
+        f" gain is off by more than {above(last.deviation, 3)} at m = {last.size:,}",
     }
     start = curve.says_something_from
     if start is not None and start > last.size:

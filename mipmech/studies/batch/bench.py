@@ -21,7 +21,7 @@ def run_plan(
     out: str | Path | None = None,
     *,
     workers: int | None = None,
-    executor: Callable[[], AbstractContextManager[Executor]] | None = None,
+    executor: Callable[[], AbstractContextManager[Executor | None]] | None = None,
     retry: bool = False,
     part: tuple[int, int] = (1, 1),
     budget: Budget | None = None,
@@ -56,6 +56,7 @@ def run_plan(
         for fault in expansion.broken:
             say(f"no instance: {fault}")
         with executor() if executor is not None else Processes(workers or cores()) as chosen:
+            assert chosen is not None
             return run(
                 expansion, folder, chosen, timer, retry=retry, part=part, watch=watch, say=say,
                 clock=clock,

@@ -46,7 +46,7 @@ def compare(
     full_time: bool = False,
     reference_seconds: float | None = None,
     workers: int | None = None,
-    executor: Callable[[], AbstractContextManager[Executor]] | None = None,
+    executor: Callable[[], AbstractContextManager[Executor | None]] | None = None,
     retry: bool = False,
     out: str | Path | None = None,
     budget: Budget | None = None,
@@ -117,6 +117,7 @@ def compare(
         if store.unwritten is not None:
             say(f"{store.unwritten}; going on in memory")
         with _executor(workers, executor) as helpers:
+            assert helpers is not None
             ended = run(expansion, store, helpers, timer, retry=retry, watch=watch, say=say)
     found = assemble(
         settings, expansion.subjects, expansion.jobs, store.records().last, expansion.left_out
@@ -140,8 +141,8 @@ def _named(oracles: Sequence[str | Oracle]) -> dict[str, Oracle]:
 
 
 def _executor(
-    workers: int | None, executor: Callable[[], AbstractContextManager[Executor]] | None
-) -> AbstractContextManager[Executor]:
+    workers: int | None, executor: Callable[[], AbstractContextManager[Executor | None]] | None
+) -> AbstractContextManager[Executor | None]:
     if executor is not None:
         return executor()
     return closing(InProcess()) if workers == 1 else Processes(workers or cores())

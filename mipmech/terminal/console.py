@@ -1,0 +1,88 @@
+"""What all that is printed at a terminal shares: entries, tables, rules in words."""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from fractions import Fraction
+from pathlib import Path
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from mipmech.text import above, below
+
+# More terms of a rule than this are cut short with an ellipsis.
+MOST_TERMS = 6
+
+
+@contextmanager
+def in_one_piece() -> Iterator[Console]:
+    """A console whose text goes out at once: a reader that leaves early is met where expected."""
+    console = Console(highlight=False)
+    with console.capture() as text:
+        yield console
+    sys.stdout.write(text.get())
+
+
+def entry(key: str, value: str, width: int) -> str:
+    """A key and its value, wrapped under itself."""
+    return textwrap.fill(
+        value, width, initial_indent=f"  {key:<10} ", subsequent_indent=" " * 13,
+        break_long_words=False, break_on_hyphens=False,
+    )  # fmt: skip
+
+
+def tell_entries(console: Console, entries: dict[str, str]) -> None:
+    """Keys and their values, one below the other."""
+    for key, value in entries.items():
+        console.print(Text(entry(key, value, console.width)))
+
+
+def tell_heading(console: Console, text: str) -> None:
+    """A heading."""
+    console.print(Text(text, style="bold"))
+
+
+def tell_picture(console: Console, what: str, plot: Path | None, no_picture: str | None) -> None:
+    """Where the picture is, or why there is none."""
+    if no_picture is not None:
+        console.print(Text(f"No picture: {no_picture}."))
+    elif plot is not None:
+        console.print(Text(f"Picture of {what}: {plot}"))
+
+
+def table(first: str, headings: Iterable[str] = ()) -> Table:
+    """A table: a column of names, and columns of numbers."""
+    made = Table(box=SIMPLE_HEAD, padding=(0, 1), collapse_padding=True, pad_edge=False)
+    made.add_column(first, no_wrap=True)
+    for heading in headings:
+        made.add_column(heading, justify="right", no_wrap=True)
+    return made
+
+
+def sum_of(terms: Iterable[tuple[str, float]]) -> str:
+    """A linear combination in words, largest terms first."""
+    parts = sorted(((n, float(v)) for n, v in terms if v), key=lambda part: -abs(part[1]))
+    if len(parts) == 1 and parts[0][1] == 1:
+        return parts[0][0]
+    text = " ".join(f"{value:+.4g} {name}" for name, value in parts[:MOST_TERMS])
+    return text.lstrip("+") + " + …" * (len(parts) > MOST_TERMS)
+
+
+def down(value: Fraction | float, digits: int = 6) -> str:
+    """A lower bound to so many digits: what a float holds exactly, not rounded up.
+
+    >>> down(0.12345678), up(0.12345678), up(1.0), up(0.0)
+    ('0.123456', '0.123457', '1', '0')
+    """
+    return below(Fraction(value), digits)
+
+
+def up(value: Fraction | float, digits: int = 6) -> str:
+    """An upper bound to so many digits, not rounded down."""
+    return above(Fraction(value), digits)
