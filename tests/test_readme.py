@@ -54,10 +54,10 @@ def answered(block: str, folder: Path) -> str:
         assert program == "mipmech", f"a console block shows {command}; mark it ```sh"
         done = subprocess.run(
             [sys.executable, "-m", "mipmech", *arguments],
-            cwd=folder, capture_output=True, text=True, check=False,
+            cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=True,
             env={**os.environ, "COLUMNS": "100", "PYTHONPATH": str(ROOT)},
         )  # fmt: skip
-        lines = (done.stdout + done.stderr).strip("\n").splitlines()
+        lines = done.stdout.strip("\n").splitlines()
         said.append("\n".join([f"$ {command}", *(line.rstrip() for line in lines)]))
     return "\n\n".join(said) + "\n"
 
@@ -160,8 +160,8 @@ def rewrite(page: Path) -> bool:
     with tempfile.TemporaryDirectory() as folder:
         try:
             after = CONSOLE.sub(renewed, with_python(before, prepared(Path(folder))))
-        except subprocess.CalledProcessError:
-            print(f"{page.relative_to(ROOT)}: an example in Python fails; left as it was")
+        except subprocess.CalledProcessError as error:
+            print(f"{page.relative_to(ROOT)}: left as it was: {error}\n{error.output}")
             return False
     page.write_text(after)
     print(f"{page.relative_to(ROOT)}: {'as it was' if after == before else 'rewritten'}")
@@ -173,7 +173,7 @@ if __name__ == "__main__":
         names: dict[str, object] = {"__name__": "__main__"}
         print(PYTHON.sub(lambda match: evaluated(match[0], names), sys.stdin.read()), end="")
     elif sys.argv[1:2] == ["--rewrite"]:
-        pages = [Path(name).resolve() for name in sys.argv[2:]] or PAGES
-        sys.exit(not all([rewrite(page) for page in pages]))
+        rewritten = [rewrite(Path(name).resolve()) for name in sys.argv[2:] or PAGES]
+        sys.exit(not all(rewritten))
     else:
         sys.exit(__doc__)
