@@ -13,6 +13,17 @@ class InputError(ValueError):
     The command line prints it as one message and exits with status 2; under ``--json`` it becomes
     ``{"error": {"file", "field", "row", "message"}}``.
 
+    Parameters
+    ----------
+    message : str
+        What is wrong and what to do about it, to be read after the field's name.
+    file : str or Path, optional
+    field : str, optional
+    row : int, optional
+        The row of a table, from 0.
+
+    Examples
+    --------
     >>> print(InputError("is missing; give m rows of n numbers", file="a.json", field="agents"))
     a.json: agents: is missing; give m rows of n numbers
     """
@@ -38,7 +49,13 @@ class InputError(ValueError):
         return ": ".join([*place, self.message])
 
     def located(self, file: str | Path) -> InputError:
-        """The same error, with the file named if it was not known where it arose."""
+        """The same error, with the file named if it was not known where it arose.
+
+        Parameters
+        ----------
+        file : str or Path
+            The file.
+        """
         return InputError(self.message, file=self.file or file, field=self.field, row=self.row)
 
     def to_dict(self) -> dict[str, dict[str, str | int | None]]:

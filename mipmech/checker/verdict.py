@@ -43,11 +43,22 @@ FORMAT = "mipmech/certificate@1"
 class Verdict:
     """What a check found.
 
-    accepted : whether everything that the certificate claims was verified (at its level)
-    reason : why not; None if accepted
-    verified : what was verified, in words
-    lower, upper : the interval claimed for the greatest gain (or density)
-    leaf_bound : the greatest bound of any leaf; at most ``upper`` if accepted, None if not computed
+    Attributes
+    ----------
+    accepted : bool
+        Whether everything that the certificate claims was verified (at its level).
+    reason : str or None
+        Why not; None if accepted.
+    verified : tuple of str
+        What was verified, in words.
+    claim, level : str or None
+    lower : Fraction or None
+    upper : float or None
+        The interval claimed for the greatest gain (or density).
+    leaf_bound : float or None
+        The greatest bound of any leaf; at most ``upper`` if accepted, None if not computed.
+    leaves : int
+    seconds : float
     """
 
     accepted: bool
@@ -92,14 +103,28 @@ def check(
     seconds: float = math.inf,
     each: Each = map,
 ) -> Verdict:
-    """Check a certificate (a file, or its content) against its instance.
+    """Check a certificate against its instance.
 
-    Without ``instance``, the file named in the certificate is read, relative to it. ``watch``
-    receives a line of progress now and then. After ``seconds`` it gives up. ``each`` is called like
-    the builtin map, for the parts of the tree, and may have them checked side by side or
-    elsewhere; the verdict is the same to the last bit. Raises `InputError` or
-    `OSError` if a file cannot be read; whatever is wrong with a certificate's content makes it
-    rejected.
+    Whatever is wrong with the certificate's content makes it rejected.
+
+    Parameters
+    ----------
+    certificate : str, Path or dict
+        The file, or its content.
+    instance : Instance, str or Path, optional
+        By default the file named in the certificate, relative to it.
+    watch : callable, optional
+        Receives a line of progress now and then.
+    seconds : float
+        The check gives up after this time.
+    each : callable
+        Called like the builtin map for the parts of the tree; it may have them checked side by side
+        or elsewhere, and the verdict is the same to the last bit.
+
+    Raises
+    ------
+    InputError, OSError
+        If a file cannot be read.
     """
     began = time.monotonic()
     said: list[str] = []

@@ -105,7 +105,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Skip:
-    """A block of η that cannot beat the best gain, and why.
+    """A block of η that provably cannot beat the best gain.
 
     low, high : the least and the greatest η of the block
     count : the values of the grid in it
@@ -143,7 +143,26 @@ class Guarantee:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Solution:
-    """What Algorithm 1 found, every call that it made, and what the run proves."""
+    """What Algorithm 1 found, every call that it made, and what the run proves.
+
+    Attributes
+    ----------
+    instance : Instance
+    grid : Grid
+    grid_name : str
+    steps : tuple of Step
+        The oracle calls, by descending η.
+    skips : tuple of Skip
+        The blocks of η that were pruned.
+    best : Step or None
+        The step with the greatest gain.
+    bound : Guarantee
+    epsilon : float
+    stop : Stop
+    seconds : float
+    oracle : str
+        The record of the oracle.
+    """
 
     instance: Instance
     grid: Grid
@@ -259,13 +278,29 @@ def solve(
 ) -> Solution:
     """Run Algorithm 1.
 
-    epsilon : the additive loss, in units of gain; by default 5 % of the gain's ceiling
-    grid : "angular", proved on the sample without smoothness; "paper", with σ and r from the
-        instance's smoothing or given here; or values of η of your own
-    thresholds : the paper's "two" candidates, or the "best" threshold for each direction
-    skip : prove values of η useless, whole blocks by counting over "cones", or by "milp" too, or
-        all of them at once by "cells"
+    Parameters
+    ----------
+    sample : Instance or Geometry
+        The sample.
+    epsilon : float, optional
+        The additive loss, in units of gain; by default 5 % of the gain's ceiling.
+    oracle : str or Oracle
+        An oracle, or the name of one.
+    grid : {"angular", "paper"} or array_like
+        "angular", proved on the sample without smoothness; "paper", for σ-smoothed populations; or
+        values of η.
+    sigma, radius : float, optional
+        σ and r for the paper's grid; by default those of the instance's smoothing.
+    thresholds : {"two", "best"}
+        The paper's two candidates, or the best threshold for each direction.
+    skip : {"no", "cones", "milp", "cells"}
+        How η values that provably cannot beat the incumbent are pruned: not at all, whole blocks by
+        counting over cones, or by a MILP too, or all of them at once by cells.
+    budget : Budget, optional
+        Limits on time, threads and nodes.
 
+    Examples
+    --------
     >>> from mipmech import make_instance
     >>> sample = make_instance("gaussian-mixture", agents=30, rank=2, seed=1)
     >>> found = solve(sample)

@@ -1,10 +1,10 @@
 """Certified optimal mechanisms: a rule, what it gains exactly, and a proof that none gains more.
 
 `certify` searches with one of two engines. `cells` leaves a tree of cells as the proof; the
-independent checker goes through it before the certificate is handed out, and the upper bound is the
-one that the *checker* arrives at: level "proved". `milp` covers the gain by intervals of η, with
-HiGHS's word for each: level "attested". Stopped early, either gives a certificate of the gap
-reached, just as valid. The file is described in `docs/proof-format.md`.
+independent checker verifies it before the certificate is returned, and the upper bound is the one
+that the *checker* computes: level "proved". `milp` covers the gain by intervals of η, each bounded
+by HiGHS: level "attested". Stopped early, either gives a certificate of the gap reached, just as
+valid. The file is described in `docs/proof-format.md`.
 
 >>> from mipmech import make_instance
 >>> found = certify(make_instance("gaussian-mixture", agents=30, rank=2, seed=1))
@@ -58,11 +58,11 @@ CHECKING = 1.5
 UNSURE = 1.3
 # Searching goes on after a check if it can become longer by this share.
 WORTH_MORE = 0.25
-# A tree of more nodes is refused by the checker (2^27, and the last lots of blocks may be large);
-# and checking takes some 30 bytes of memory a node.
+# The checker refuses trees of more than 2^27 nodes (the last lots of blocks may be large); it takes
+# some 30 bytes of memory a node.
 MOST_NODES = 80_000_000
-# Packing a large tree well would take longer than a tenth of the search: then a sixth more bytes is
-# the better bargain (measured: 7 times as fast).
+# Packing a larger tree well would take longer than a tenth of the search: a faster preset takes a
+# seventh of the time and a sixth more bytes (measured).
 LARGE_TREE = 1 << 20
 
 
@@ -70,11 +70,27 @@ LARGE_TREE = 1 << 20
 class Certificate:
     """A claim about the greatest gain (or density at η) of an instance, with its proof.
 
-    recount : the exact outcome of the mechanism found, the witness; None if no rule gains
-    lower, upper : the greatest gain (density) lies between them
-    wanted : the relative gap that was asked for
-    proof : what the upper bound rests on, as it stands in the file
-    events : the bounds over time
+    Attributes
+    ----------
+    instance : Instance
+    claim : mapping
+        As in the file.
+    recount : Recount or None
+        The exact outcome of the witness, the mechanism found; None if no rule gains.
+    lower : Fraction
+    upper : float
+        The greatest gain (density) lies between them.
+    wanted : float
+        The relative gap asked for.
+    level : {"proved", "attested"}
+    engine : str
+    stop : Stop
+    seconds : float
+    work : mapping of str to int
+    proof : mapping
+        The proof of the upper bound, as in the file.
+    events : tuple of Event
+        The bounds over time.
     """
 
     instance: Instance
@@ -137,7 +153,13 @@ class Certificate:
         }
 
     def content(self, folder: Path | None = None) -> dict[str, Any]:
-        """The certificate file's object; the instance's path is relative to the folder."""
+        """The certificate file's object.
+
+        Parameters
+        ----------
+        folder : Path, optional
+            The instance's path is stored relative to it.
+        """
         path = self.instance.path
         beside = None if path is None or folder is None else _relative(path, folder)
         content: dict[str, Any] = {
@@ -163,7 +185,13 @@ class Certificate:
         return content
 
     def save(self, path: str | Path) -> None:
-        """Write the certificate file; an existing one is replaced whole or not at all."""
+        """Write the certificate file; an existing one is replaced whole or not at all.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file.
+        """
         file = Path(path)
         text = json.dumps(self.content(file.parent), indent=1, ensure_ascii=False)
         try:
@@ -172,7 +200,7 @@ class Certificate:
             raise InputError(f"cannot be written: {files.reason(error)}", file=file) from None
 
     def check(self) -> Verdict:
-        """What the independent checker says of it."""
+        """The verdict of the independent checker."""
         return check_certificate(self.content(), self.instance)
 
 
@@ -190,14 +218,21 @@ def certify(
 ) -> Certificate:
     """The best threshold mechanism on a sample, with a proof.
 
-    gap : the relative gap (upper − lower)/upper at which it is content
-    engine : "cells" (proved), "milp" (attested), or "auto"
-    budget : seconds include the checker's work; threads do not change the result
-    executor : its workers search and check instead of threads; the result is the same, to the
-        last bit if all have the same processor. A worker that dies costs no more than what it was
-        doing. If all are lost, the certificate is of what came back until then, and ``stop`` says
-        so. The executor stays open, and may be busy for a moment with work that nobody waits for
-        any more.
+    Parameters
+    ----------
+    sample : Instance or Geometry
+        The sample.
+    gap : float
+        The relative gap (upper − lower)/upper at which the search stops.
+    engine : {"auto", "cells", "milp"}
+        "cells" gives a proved bound, "milp" an attested one.
+    budget : Budget, optional
+        Its seconds include the checker's work; its threads do not change the result.
+    executor : Executor, optional
+        Its workers search and check instead of threads; the result is the same, to the last bit if
+        all have the same processor. If a worker dies, only its current block is recomputed. If all
+        are lost, the certificate is of what was finished by then, and ``stop`` says so. It stays
+        open, and may be busy for a moment with work that is no longer needed.
     """
     geometry = sample if isinstance(sample, Geometry) else reduce(sample)
     if not 0 <= gap < 1:
@@ -324,7 +359,7 @@ def _by_intervals(geometry: Geometry, gap: float, timer: Timer) -> Certificate:
 
 
 def _most_nodes(budget: Budget) -> int:
-    """As many as were allowed, and no more than a checker is ready to go through."""
+    """As many as were allowed, and no more than a checker accepts."""
     return MOST_NODES if budget.nodes is None else min(budget.nodes, MOST_NODES)
 
 
@@ -401,7 +436,17 @@ def check_on(
 def certify_density(
     sample: Instance | Geometry, eta: float, budget: Budget | None = None
 ) -> Certificate:
-    """The densest mechanism at η, with a proof: what `mipmech oracle --out` writes."""
+    """The densest mechanism at η, with a proof: what `mipmech oracle --out` writes.
+
+    Parameters
+    ----------
+    sample : Instance or Geometry
+        The sample.
+    eta : float
+        η, the quality gained per unit of distance moved.
+    budget : Budget, optional
+        Limits on time, threads and nodes.
+    """
     from mipmech.oracles.cells.oracle import density_search  # noqa: PLC0415  (numba is slow to import)
     from mipmech.oracles.shared.slices import masses, slice_at  # noqa: PLC0415
 

@@ -85,8 +85,17 @@ class Description:
 
 
 def describe(instance: Instance, timer: Timer | None = None) -> Description:
-    """Describe an instance; with a timer, later parts are left out once its time is over.
+    """The figures of an instance, and what the paper's closed-form rules do on it.
 
+    Parameters
+    ----------
+    instance : Instance
+        The sample.
+    timer : Timer, optional
+        Once its time is over, later parts are left out.
+
+    Examples
+    --------
     >>> sample = Instance.from_arrays([[0.0], [0.5]], [1.0], visible=[0], cost=1.0)
     >>> float(describe(sample).best.recount.gain)
     0.75

@@ -46,8 +46,21 @@ def make(
     hidden: int = 1,
     cost: float | None = None,
 ) -> Instance:
-    """An instance of a family: ``agents`` agents, ``rank`` visible features, ``hidden`` others.
+    """An instance of a family of instances, reproducible from its seed.
 
+    Parameters
+    ----------
+    family : str
+        One of ``mipmech.model.FAMILIES``, or "example1".
+    agents, rank, seed : int
+        The number of agents, the number of visible features, and the seed.
+    hidden : int
+        The number of hidden features.
+    cost : float, optional
+        The cost of all agents, in place of the family's own.
+
+    Examples
+    --------
     >>> make("uniform-ball", agents=50, rank=3, seed=7)
     Instance('uniform-ball-m50-k3-s7': 50 agents, 4 features, 3 seen)
     """
@@ -128,6 +141,13 @@ def example1(agents: int, radius: float = 1.0, cost: float = 4.0) -> Instance:
 
     The planner sees x₂ and x₃; w_f = (1, 1, 1)/√3. For ℓ = 1/cost ≤ r(m − 1)/m the best rule is
     x₂ ≥ ℓ with gain ℓ/√3, while w ∝ P w_f gains only about ℓ²/(2r√3).
+
+    Parameters
+    ----------
+    agents : int
+        The number of agents.
+    radius, cost : float
+        The paper's r and c.
     """
     x = np.zeros((agents, 3))
     x[:, 2] = radius * (2 * np.arange(agents) + 1 - agents) / agents

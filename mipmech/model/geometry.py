@@ -62,13 +62,24 @@ class RoundingBound:
 class Geometry:
     """The problem in reduced coordinates; lengths are in multiples of ``unit``.
 
-    z : (m, k) array, agents; ‖z_i‖ ≤ 1 for those that count
-    p : (k,) array, the seen part of w_f, in the units of the given w_f
-    reach : (m,) array, 1/cost in multiples of unit
-    weight : (m,) array, sums to 1
-    basis : (k, n) array Q, so that z_i ≈ Q(x_i − centre)/unit
-    transfer : (k, k) array L with B ≈ L Q for the independent rows of B; None if the planner sees
-        columns (then Q selects them)
+    Attributes
+    ----------
+    instance : Instance
+    z : (m, k) array
+        The agents; ‖z_i‖ ≤ 1 for those that count.
+    p : (k,) array
+        The seen part of w_f, in the units of the given w_f.
+    reach, weight : (m,) array
+        1/cost, and weights that sum to 1.
+    basis : (k, n) array
+        Q, so that z_i ≈ Q(x_i − centre)/unit.
+    transfer : (k, k) array or None
+        L with B ≈ L Q for the independent rows of B; None if the planner sees columns (Q selects
+        them).
+    unit : float
+        A power of two.
+    rounding : RoundingBound
+        Bounds on the rounding of the reduction.
     """
 
     instance: Instance
@@ -132,6 +143,13 @@ class Geometry:
 def reduce(instance: Instance) -> Geometry:
     """The instance in reduced coordinates.
 
+    Parameters
+    ----------
+    instance : Instance
+        The sample.
+
+    Examples
+    --------
     >>> sample = Instance.from_arrays([[3.0, 7.0], [5.0, 7.0]], [1.0, 1.0], visible=[0], cost=1.0)
     >>> g = reduce(sample)
     >>> g.z.ravel().tolist(), g.p.tolist(), g.unit

@@ -46,7 +46,7 @@ WORTH_SORTING = 256
 
 
 class Side(IntEnum):
-    """Where an agent stands before it moves."""
+    """The position of an agent before it moves."""
 
     ABOVE = -1  # passes already
     INSIDE = 0  # in the margin: moves (by 0 if exactly on the threshold)
@@ -185,7 +185,13 @@ class ExactDirection:
 class Recount:
     """A mechanism's exact outcome on an instance; every figure is a Fraction.
 
-    sides : (m,) array of `Side`
+    Attributes
+    ----------
+    instance : Instance
+    mechanism : Mechanism
+    line : Line
+        The mechanism's direction, exactly.
+    sides : (m,) array of Side
     """
 
     instance: Instance
@@ -263,7 +269,13 @@ class Recount:
         return self.moved / (high if self.moved > 0 else low)
 
     def eta_within(self, eta: float, tolerance: float) -> bool:
-        """Whether |w·w_f/‖w‖ − η| ≤ tolerance, exactly up to 2^-200."""
+        """Whether |w·w_f/‖w‖ − η| ≤ tolerance, exactly up to 2^-200.
+
+        Parameters
+        ----------
+        eta, tolerance : float
+            η, and how much it may be missed by.
+        """
         low, high = sqrt_bounds(self.line.square)
         ends = sorted((self.line.rate / low, self.line.rate / high))
         center, width = Fraction(eta), Fraction(tolerance)
@@ -321,8 +333,15 @@ def recount(instance: Instance, mechanism: Mechanism) -> Recount:
     """Grade a mechanism in rationals.
 
     Ties are settled exactly. The float 0.1 is above 1/10, so a threshold of 0.1 is beyond a reach
-    of 1/10; the rule 10x ≥ 1 is not:
+    of 1/10; the rule 10x ≥ 1 is not (see the examples).
 
+    Parameters
+    ----------
+    instance, mechanism : Instance, Mechanism
+        The sample and the rule.
+
+    Examples
+    --------
     >>> sample = Instance.from_arrays([[0.0], [1.0]], [1.0], visible=[0], cost=[10.0, 1.0])
     >>> recount(sample, Mechanism((1.0,), 0.1)).density
     Fraction(0, 1)

@@ -38,7 +38,12 @@ FIELDS = (*REQUIRED, *SEEN, *OPTIONAL)
 
 @dataclass(frozen=True)
 class Smoothing:
-    """The sample is drawn from a σ-smoothed distribution whose base has this radius."""
+    """The sample is drawn from a σ-smoothed distribution whose base has this radius.
+
+    Parameters
+    ----------
+    sigma, radius : float
+    """
 
     sigma: float
     radius: float
@@ -65,11 +70,27 @@ class Instance:
 
     Make one with `load`, `from_arrays` or `from_frame`, which validate; the arrays are read-only.
 
-    agents : (m, n) array, the features x_i
-    quality, quality_offset : w_f (n,) and b_f, so that f(x) = w_f·x − b_f
-    view : what the planner sees of x
-    cost : (m,) array, agent i pays cost_i per unit of distance moved; passing is worth 1
-    weights : (m,) array, not normalised
+    Attributes
+    ----------
+    name : str
+    agents : (m, n) array
+        The features x_i.
+    quality : (n,) array
+        w_f, so that f(x) = w_f·x − b_f.
+    quality_offset : float
+        b_f.
+    view : View
+        What the planner sees of x.
+    cost : (m,) array
+        Agent i pays cost_i per unit of distance moved; passing is worth 1.
+    weights : (m,) array
+        Not normalised.
+    features : tuple of str or None
+    smoothing : Smoothing or None
+    source : str
+    known : Known or None
+    path : Path or None
+        The file that the instance was read from.
     """
 
     name: str
@@ -89,7 +110,15 @@ class Instance:
     def load(cls, path: str | Path) -> Instance:
         """Read and validate an instance file.
 
-        Raises `InputError`, which names the file, the field, the row and the remedy.
+        Parameters
+        ----------
+        path : str or Path
+            The file.
+
+        Raises
+        ------
+        InputError
+            With the file, the field, the row and the remedy.
         """
         file = Path(path)
         try:
@@ -119,6 +148,37 @@ class Instance:
     ) -> Instance:
         """An instance from arrays; exactly one of ``visible``, ``view``, ``projection``.
 
+        Parameters
+        ----------
+        agents : (m, n) array_like
+            The features.
+        quality : (n,) array_like
+            w_f.
+        cost : float or (m,) array_like
+            The cost per unit of distance moved.
+        visible : sequence of str or int, optional
+            The columns that the planner sees, by name or number from 0.
+        view : (rows, n) array_like, optional
+            B: the planner sees Bx.
+        projection : (n, n) array_like, optional
+            P: the planner sees Px.
+        weights : (m,) array_like, optional
+            One per agent, not normalised; by default all 1.
+        quality_offset : float
+            b_f.
+        features : sequence of str, optional
+            Names of the columns.
+        name : str
+            Shown in tables and pictures.
+        smoothing : Smoothing, optional
+            If the sample comes from a σ-smoothed distribution.
+        source : str
+            Where the data are from.
+        known : Known, optional
+            What is known of the optimum.
+
+        Examples
+        --------
         >>> Instance.from_arrays([[0.0, 1.0], [2.0, 0.5]], [1.0, 1.0], visible=[1], cost=2.0)
         Instance('unnamed': 2 agents, 2 features, 1 seen)
         """
@@ -167,9 +227,22 @@ class Instance:
     ) -> Instance:
         """An instance from a pandas or polars data frame.
 
-        ``quality`` maps columns to coefficients. The features are the columns named in ``quality``
-        or ``visible`` (in the frame's order) unless ``features`` lists them. ``cost`` is a number
-        or a column; ``weights`` a column. Other arguments are those of `from_arrays`.
+        Parameters
+        ----------
+        frame : DataFrame
+            One row per agent.
+        quality : mapping of str to float
+            Coefficients by column.
+        visible : sequence of str
+            The columns that the planner sees.
+        cost : float or str
+            A number, or a column.
+        weights : str, optional
+            A column.
+        features : sequence of str, optional
+            By default the columns of ``quality`` and ``visible``, in the frame's order.
+        **others
+            As for `from_arrays`.
         """
         if isinstance(visible, str):
             raise InputError(f"is the text {visible!r}; give a list of names", field="visible")
@@ -299,11 +372,16 @@ class Instance:
         agents: Literal["inline", "csv", "npy"] = "inline",
         table: str | None = None,
     ) -> None:
-        """Write the instance; ``csv`` and ``npy`` put the agents into a file beside it.
+        """Write the instance file, whole or not at all; every float reads back the same.
 
-        That file has the instance's name with another ending, unless ``table`` names it.
-        Every float is written so that it reads back the same, and a file is either the old one or
-        the new one, never half of it.
+        Parameters
+        ----------
+        path : str or Path
+            The file.
+        agents : {"inline", "csv", "npy"}
+            Where the agents go: into the file, or into a file beside it.
+        table : str, optional
+            The name of the file beside it; by default the instance's with another ending.
         """
         file = Path(path)
         content = self.to_dict()

@@ -11,10 +11,14 @@ from mipmech.errors import InputError
 
 @dataclass(frozen=True)
 class Known:
-    """What is known about the best gain: it lies in [lower, upper], and how one knows.
+    """What is known about the best gain: it lies in [lower, upper], and from where.
 
-    densities : bounds on the greatest density of a margin as well: (η as a fraction of ‖P w_f‖,
-        lower, upper), for each η that was looked at
+    Parameters
+    ----------
+    lower, upper : float
+    how : str
+    densities : tuple of (float, float, float)
+        Bounds on the greatest density at η as well: η as a fraction of ‖P w_f‖, lower, upper.
     """
 
     lower: float
@@ -23,8 +27,15 @@ class Known:
     densities: tuple[tuple[float, float, float], ...] = ()
 
     def density(self, eta_fraction: float) -> tuple[float, float] | None:
-        """Bounds on the greatest density at η = fraction·‖P w_f‖, if there are any.
+        """Bounds on the greatest density at η, or None.
 
+        Parameters
+        ----------
+        eta_fraction : float
+            η/‖P w_f‖.
+
+        Examples
+        --------
         >>> Known(0.1, 0.2, "by hand", ((0.6, 0.25, 0.5),)).density(0.6)
         (0.25, 0.5)
         """

@@ -29,10 +29,17 @@ Flags = NDArray[np.bool_]
 class Mechanism:
     """Accept x iff weights·x ≥ threshold.
 
-    weights : n numbers in the user's coordinates; any positive multiple is the same rule
-    view_weights : on an instance with a general `view` B, numbers v (one per row of B) that give
-        the weights their exact meaning Bᵀv, of which ``weights`` is the rounding (to six digits)
+    Parameters
+    ----------
+    weights : (n,) array_like
+        In the user's coordinates; any positive multiple is the same rule.
+    threshold : float
+    view_weights : array_like, optional
+        On an instance with a general `view` B, numbers v (one per row of B) that give the weights
+        their exact meaning Bᵀv, of which ``weights`` is the rounding (to six digits).
 
+    Examples
+    --------
     >>> Mechanism((0.0, 1.0), 0.5).accepts([[3.0, 0.5], [3.0, 0.4]]).tolist()
     [True, False]
     """
@@ -55,13 +62,25 @@ class Mechanism:
             raise InputError("are all 0; a rule needs a direction", field="weights")
 
     def accepts(self, x: ArrayLike) -> Flags:
-        """Whether the rule accepts agents with these features (in floats)."""
+        """Whether the rule accepts agents with these features (in floats).
+
+        Parameters
+        ----------
+        x : (..., n) array_like
+            Features, one row per agent.
+        """
         return np.asarray(
             np.asarray(x, dtype=np.float64) @ np.array(self.weights) >= self.threshold
         )
 
     def at(self, threshold: float) -> Mechanism:
-        """The same direction with another threshold."""
+        """The same direction with another threshold.
+
+        Parameters
+        ----------
+        threshold : float
+            The new threshold.
+        """
         return Mechanism(self.weights, threshold, self.view_weights)
 
     def to_dict(self) -> dict[str, Any]:
@@ -73,7 +92,15 @@ class Mechanism:
 
     @classmethod
     def from_dict(cls, value: dict[str, Any], instance: Instance) -> Mechanism:
-        """A mechanism from such an object, checked against the instance."""
+        """A mechanism from the object printed under ``--json``, checked against the instance.
+
+        Parameters
+        ----------
+        value : dict
+            The object.
+        instance : Instance
+            The sample.
+        """
         view_weights = value.get("view_weights")
         return cls.on(
             instance,
@@ -92,8 +119,19 @@ class Mechanism:
     ) -> Mechanism:
         """A rule that is checked to be one that the planner can apply: a function of Bx.
 
-        ``weights`` are n numbers, or a mapping of feature names to numbers.
+        Parameters
+        ----------
+        instance : Instance
+            The sample.
+        weights : (n,) array_like or mapping of str to float
+            Numbers, or numbers by feature.
+        threshold : float
+            The new threshold.
+        view_weights : array_like, optional
+            As for `Mechanism`; computed if left out.
 
+        Examples
+        --------
         >>> sample = Instance.from_arrays([[0.0, 0.0]], [1.0, 1.0], visible=[0], cost=1.0)
         >>> Mechanism.on(sample, [1.0, 1.0], 0.0)
         Traceback (most recent call last):
@@ -115,7 +153,13 @@ class Mechanism:
         return mechanism
 
     def exact_weights(self, instance: Instance) -> list[Fraction]:
-        """The weights as rationals, after checking that this is a rule on what the planner sees."""
+        """The weights as rationals, after checking that this is a rule on what the planner sees.
+
+        Parameters
+        ----------
+        instance : Instance
+            The sample.
+        """
         if len(self.weights) != instance.width:
             raise InputError(
                 f"has {len(self.weights)} numbers, {instance.width} expected: one per feature",
@@ -160,6 +204,17 @@ class Mechanism:
     def on_view(cls, instance: Instance, view_weights: ArrayLike, threshold: float) -> Mechanism:
         """The rule v·(Bx) ≥ threshold, in terms of what the planner sees.
 
+        Parameters
+        ----------
+        instance : Instance
+            The sample.
+        view_weights : array_like
+            v, one number per row of B.
+        threshold : float
+            The new threshold.
+
+        Examples
+        --------
         >>> agents, w_f = [[1.0, 2.0, 0.0]], [1.0, 0.0, 0.0]
         >>> sums = Instance.from_arrays(agents, w_f, view=[[1, 1, 0]], cost=1.0)
         >>> Mechanism.on_view(sums, [0.5], 2.0).weights
@@ -196,10 +251,17 @@ def _tuple(values: NDArray[np.floating[Any]]) -> tuple[float, ...]:
 
 
 def from_reduced(geometry: Geometry, u: ArrayLike, b: float) -> Mechanism:
-    """The mechanism with direction u ∈ R^k and threshold b (in multiples of the unit).
+    """The mechanism with direction u and threshold b in reduced coordinates.
 
     The direction is exact in the planner's view: for columns, the weights are the numbers of u;
     for a general view they are Bᵀv with v = L⁻ᵀu. The threshold is rounded once.
+
+    Parameters
+    ----------
+    geometry : Geometry
+        The sample in reduced coordinates.
+    u, b : (k,) array_like, float
+        A direction and a threshold, b in multiples of the unit.
     """
     direction = np.asarray(u, dtype=np.float64)
     instance = geometry.instance
@@ -217,7 +279,20 @@ def from_reduced(geometry: Geometry, u: ArrayLike, b: float) -> Mechanism:
 
 
 def to_reduced(geometry: Geometry, mechanism: Mechanism) -> tuple[Floats, float]:
-    """Unit direction u and threshold b (in multiples of the unit) of a mechanism, rounded."""
+    """Unit direction u and threshold b (in multiples of the unit) of a mechanism, rounded.
+
+    Parameters
+    ----------
+    geometry : Geometry
+        The sample in reduced coordinates.
+    mechanism : Mechanism
+        The rule.
+
+    Returns
+    -------
+    u : (k,) array
+    b : float
+    """
     weights, threshold = mechanism.scaled()
     norm = float(np.linalg.norm(weights))
     level = clamped(threshold - exact_dot(weights, geometry.centre))
@@ -234,19 +309,43 @@ def _in_margin(geometry: Geometry, distance: Floats) -> Flags:
 
 
 def density(geometry: Geometry, u: ArrayLike, b: float) -> float:
-    """Den(u, b): the weight of the agents in the margin (u a unit vector)."""
+    """Den(u, b): the weight of the agents in the margin.
+
+    Parameters
+    ----------
+    geometry : Geometry
+        The sample in reduced coordinates.
+    u, b : (k,) array_like, float
+        A unit vector and a threshold.
+    """
     return float(geometry.weight @ _in_margin(geometry, distances(geometry, u, b)))
 
 
 def soft_density(geometry: Geometry, u: ArrayLike, b: float) -> float:
-    """SDen(u, b): the weighted sum of the distances moved, in the user's units."""
+    """SDen(u, b): the weighted sum of the distances moved, in the user's units.
+
+    Parameters
+    ----------
+    geometry : Geometry
+        The sample in reduced coordinates.
+    u, b : (k,) array_like, float
+        A unit vector and a threshold.
+    """
     distance = distances(geometry, u, b)
     inside = _in_margin(geometry, distance)
     return float(geometry.weight @ np.where(inside, distance, 0.0)) * geometry.unit
 
 
 def gain(geometry: Geometry, u: ArrayLike, b: float) -> float:
-    """Gain(u, b) = (u·p) SDen(u, b), in the user's units (Equation 3 of the paper)."""
+    """Gain(u, b) = (u·p) SDen(u, b), in the user's units (Equation 3 of the paper).
+
+    Parameters
+    ----------
+    geometry : Geometry
+        The sample in reduced coordinates.
+    u, b : (k,) array_like, float
+        A unit vector and a threshold.
+    """
     eta = float(np.asarray(u, dtype=np.float64) @ geometry.p)
     return eta * soft_density(geometry, u, b)
 
@@ -258,10 +357,17 @@ def gain(geometry: Geometry, u: ArrayLike, b: float) -> float:
 class Outcome:
     """What a mechanism does to a sample, in floats.
 
-    moved : (m,) flags, who moves (an agent exactly on the threshold moves by 0)
-    moves : (m,) array, how far each agent moves
-    accepted : (m,) flags, who passes in the end
-    accepted_quality : E[f | accepted] after the moves; None if nobody passes
+    Attributes
+    ----------
+    moved : (m,) array of bool
+        Who moves (an agent exactly on the threshold moves by 0).
+    moves : (m,) array
+        How far each agent moves.
+    accepted : (m,) array of bool
+        Who passes in the end.
+    density, soft_density, gain, baseline, accepted_share : float
+    accepted_quality : float or None
+        E[f | accepted] after the moves; None if no agent passes.
     """
 
     moved: Flags
@@ -302,6 +408,13 @@ def evaluate(instance: Instance, mechanism: Mechanism) -> Outcome:
 
     Ties are settled as floats happen to round; `recount` settles them exactly.
 
+    Parameters
+    ----------
+    instance, mechanism : Instance, Mechanism
+        The sample and the rule.
+
+    Examples
+    --------
     >>> sample = Instance.from_arrays([[0.0], [0.5], [2.0]], [1.0], visible=[0], cost=1.0)
     >>> outcome = evaluate(sample, Mechanism((1.0,), 1.0))
     >>> outcome.moved.tolist(), outcome.gain, outcome.accepted_quality
@@ -338,7 +451,13 @@ def evaluate(instance: Instance, mechanism: Mechanism) -> Outcome:
 
 
 def best_response(instance: Instance, mechanism: Mechanism) -> Floats:
-    """δ_g(x) for every agent (Lemma 1): the features after the move, an (m, n) array."""
+    """The features of every agent after its move: δ_g(x) of Lemma 1.
+
+    Parameters
+    ----------
+    instance, mechanism : Instance, Mechanism
+        The sample and the rule.
+    """
     w, _threshold = mechanism.scaled()
     moves = evaluate(instance, mechanism).moves
     after: Floats = instance.agents + moves[:, None] * (w / np.linalg.norm(w))
@@ -349,7 +468,10 @@ def best_response(instance: Instance, mechanism: Mechanism) -> Floats:
 class LinearResponse:
     """How agents respond to a linear mechanism g(x) = w·x − b (Lemma 9).
 
-    unbounded : (m,) flags; these agents gain by every further step along w and never stop
+    Attributes
+    ----------
+    unbounded : (m,) array of bool
+        These agents gain by every further step along w and never stop.
     """
 
     unbounded: Flags
@@ -367,10 +489,19 @@ class LinearResponse:
 
 
 def linear_response(instance: Instance, weights: ArrayLike) -> LinearResponse:
-    """Lemma 9: nobody with cost above ‖w‖ moves; everybody else moves without bound.
+    """Lemma 9: agents with cost above ‖w‖ stay; all others move without bound.
 
     At cost = ‖w‖ the agent is indifferent; as in the paper, it counts as moving.
 
+    Parameters
+    ----------
+    instance : Instance
+        The sample.
+    weights : (n,) array_like
+        In the user's coordinates.
+
+    Examples
+    --------
     >>> sample = Instance.from_arrays([[0.0], [0.0]], [1.0], visible=[0], cost=[1.0, 2.0])
     >>> linear_response(sample, [1.0]).unbounded.tolist()
     [True, False]

@@ -32,7 +32,13 @@ NODES = 16
 
 @dataclass(frozen=True, eq=False)
 class Smoothed:
-    """The σ-smoothed distribution over the agents of ``base`` (each keeps its cost)."""
+    """The σ-smoothed distribution over the agents of ``base`` (each keeps its cost).
+
+    Parameters
+    ----------
+    base : Instance
+    sigma : float
+    """
 
     base: Instance
     sigma: float
@@ -56,21 +62,47 @@ class Smoothed:
         return t / self.sigma, 1 / self.base.cost / self.sigma, weight, rate
 
     def density(self, mechanism: Mechanism) -> float:
-        """Den of the smoothed distribution."""
+        """Den of the smoothed distribution.
+
+        Parameters
+        ----------
+        mechanism : Mechanism
+            The rule.
+        """
         t, reach, weight, _ = self._line(mechanism)
         return float(weight @ _moments(t, reach)[0])
 
     def soft_density(self, mechanism: Mechanism) -> float:
-        """SDen of the smoothed distribution."""
+        """SDen of the smoothed distribution.
+
+        Parameters
+        ----------
+        mechanism : Mechanism
+            The rule.
+        """
         t, reach, weight, _ = self._line(mechanism)
         return float(weight @ _moments(t, reach)[1]) * self.sigma
 
     def gain(self, mechanism: Mechanism) -> float:
-        """Gain of the smoothed distribution."""
+        """Gain of the smoothed distribution.
+
+        Parameters
+        ----------
+        mechanism : Mechanism
+            The rule.
+        """
         return self._line(mechanism)[3] * self.soft_density(mechanism)
 
     def sample(self, size: int, seed: int, name: str | None = None) -> Instance:
-        """Independent draws, as an instance of its own."""
+        """Independent draws, as an instance.
+
+        Parameters
+        ----------
+        size, seed : int
+            How many draws, and the seed.
+        name : str, optional
+            By default made of the base's name and the seed.
+        """
         rng = np.random.default_rng(seed)
         base = self.base
         chosen = rng.choice(base.size, size, p=base.weights / base.weights.sum())

@@ -41,9 +41,17 @@ STABS_TRIED = 200
 def best_threshold(instance: Instance, mechanism: Mechanism) -> Recount:
     """The threshold of greatest soft density (hence gain, if w·w_f > 0) along a direction.
 
-    O(m log m). The threshold of the mechanism given does not matter. The result is within a few
-    rounding errors of the maximum over all real thresholds.
+    O(m log m); within a few rounding errors of the maximum over all real thresholds.
 
+    Parameters
+    ----------
+    instance : Instance
+        The sample.
+    mechanism : Mechanism
+        The direction; its threshold is ignored.
+
+    Examples
+    --------
     >>> sample = Instance.from_arrays([[0.0], [0.1], [0.9]], [1.0], visible=[0], cost=1.0)
     >>> found = best_threshold(sample, Mechanism((1.0,), 0.0))
     >>> found.mechanism.threshold, found.covered.tolist()
@@ -169,7 +177,13 @@ def _step_inward(direction: ExactDirection, threshold: float, agents: Numbers) -
 
 @dataclass(frozen=True)
 class Densest:
-    """The densest threshold found along a direction, and a bound over all real thresholds."""
+    """The densest threshold found along a direction, and a bound over all real thresholds.
+
+    Attributes
+    ----------
+    recount : Recount
+    upper : Fraction
+    """
 
     recount: Recount
     upper: Fraction
@@ -182,10 +196,21 @@ class Densest:
 def densest_threshold(instance: Instance, mechanism: Mechanism, widen: float = 0.0) -> Densest:
     """The threshold of greatest density along a direction, with an upper bound.
 
-    ``widen`` makes the bound hold for all directions whose scores differ by at most that much (in
-    the user's units, for weights of length one). Where the bound is met only by a threshold that is
-    not a float (an interval that ends exactly where another begins), a gap remains and is reported.
+    Where the bound is met only by a threshold that is not a float (an interval that ends exactly
+    where another begins), a gap remains and is reported.
 
+    Parameters
+    ----------
+    instance : Instance
+        The sample.
+    mechanism : Mechanism
+        The direction; its threshold is ignored.
+    widen : float
+        The bound holds for all directions whose scores differ by at most this, in the user's units,
+        for weights of length one.
+
+    Examples
+    --------
     >>> sample = Instance.from_arrays([[0.0], [0.1], [3.0]], [1.0], visible=[0], cost=1.0)
     >>> found = densest_threshold(sample, Mechanism((1.0,), 0.0))
     >>> found.recount.density == found.upper == Fraction(2, 3)

@@ -18,7 +18,7 @@ def ask(
     oracle: str | Oracle = "milp",
     budget: Budget | None = None,
 ) -> Answer:
-    """Ask an oracle once: which rule with w·w_f = η has the most agents in its margin?
+    """Ask an oracle once for the rule with w·w_f = η that has the most agents in its margin.
 
     Parameters
     ----------

@@ -36,13 +36,25 @@ Status = Literal["optimal", "gap", "feasible", "infeasible"]
 class Answer:
     """What an oracle found at η, graded.
 
-    recount : the exact outcome of the mechanism found; None if there is none
-    upper : no mechanism in the band has a greater density (soft density, if ``soft``); None if
-        the oracle promises nothing
-    level : whether ``upper`` is proved or attested by a solver; None without one
-    oracle : the record of the oracle that answered
-    soft : whether soft density was asked for
-    work : what it took, by name
+    Attributes
+    ----------
+    eta : float
+    recount : Recount or None
+        The exact outcome of the mechanism found; None if there is none.
+    upper : Fraction or None
+        No mechanism in the band has a greater density (soft density, if ``soft``); None if the
+        oracle promises nothing.
+    level : {"proved", "attested"} or None
+        Whether ``upper`` is proved or a solver's claim; None without one.
+    stop : Stop
+        Why the oracle stopped.
+    seconds : float
+    oracle : str
+        The record of the oracle that answered.
+    soft : bool
+        Whether soft density was asked for.
+    work : mapping of str to int
+        Cones, nodes, models and so on.
     """
 
     eta: float
@@ -98,9 +110,14 @@ class Answer:
         return self.status_at(None)
 
     def status_at(self, gap: float | None) -> Status:
-        """The same if a relative gap up to this counts as optimal; None: if the bounds meet.
+        """The status if a relative gap up to this counts as optimal.
 
         "gap" also if nothing was found and nothing proved.
+
+        Parameters
+        ----------
+        gap : float or None
+            None: optimal only if the bounds meet.
         """
         if self.stop is Stop.INFEASIBLE:
             return "infeasible"
@@ -136,8 +153,12 @@ class Oracle(Protocol):
 
     A class that names this one as its base inherits the two flags below; others state them.
 
-    soft : whether it maximises soft density instead of density
-    randomised : whether it draws random numbers; then it is a dataclass with a field ``seed``
+    Attributes
+    ----------
+    soft : bool
+        Whether it maximises soft density instead of density.
+    randomised : bool
+        Whether it draws random numbers; then it is a dataclass with a field ``seed``.
     """
 
     soft: ClassVar[bool] = False

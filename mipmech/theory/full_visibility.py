@@ -19,14 +19,28 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class FiniteWorld:
-    """Agents at ``points``, an (N, d) array, with ``mass`` (N,); moving costs ``cost`` per unit."""
+    """Agents at points; moving costs ``cost`` per unit of distance.
+
+    Parameters
+    ----------
+    points : (N, d) array
+    mass : (N,) array
+        The share of the agents at each point.
+    cost : float
+    """
 
     points: Floats
     mass: Floats
     cost: float
 
     def respond(self, f: ArrayLike, g: ArrayLike) -> NDArray[np.intp]:
-        """δ_g: where the agent at each point goes. g, f : (N,) arrays, reward and quality."""
+        """The point that the agent at each point goes to: δ_g.
+
+        Parameters
+        ----------
+        f, g : (N,) array_like
+            Quality and reward.
+        """
         gaps = self.points[:, None, :] - self.points[None, :, :]
         payoff = np.asarray(g) - self.cost * np.sqrt((gaps**2).sum(axis=2))
         best = payoff >= payoff.max(axis=1, keepdims=True) - TIE
@@ -34,18 +48,44 @@ class FiniteWorld:
         return chosen
 
     def value(self, f: ArrayLike, g: ArrayLike) -> float:
-        """Val(g) = E[f(δ_g(x))]."""
+        """Val(g) = E[f(δ_g(x))].
+
+        Parameters
+        ----------
+        f, g : (N,) array_like
+            Quality and reward.
+        """
         return float(self.mass @ np.asarray(f, dtype=np.float64)[self.respond(f, g)])
 
 
 def proposition1(world: FiniteWorld, f: ArrayLike, g: ArrayLike) -> Statement:
-    """Val(f) ≥ Val(g): true for every binary f and every g into [0, 1]; not for every other f."""
+    """Val(f) ≥ Val(g): true for every binary f and every g into [0, 1]; not for every other f.
+
+    Parameters
+    ----------
+    world : FiniteWorld
+        Where agents stand and what a move costs.
+    f, g : (N,) array_like
+        Quality and reward.
+    """
     return Statement("Proposition 1", world.value(f, f), world.value(f, g))
 
 
 def counterexample(points: int = 2001) -> tuple[FiniteWorld, Floats, Floats]:
     """The paper's f = 0.1·1[x ≥ 0] with c = 1 on [−1, 1], and the g = 1[x ≥ 0] that beats g = f.
 
+    Parameters
+    ----------
+    points : int
+        How many points stand for [−1, 1].
+
+    Returns
+    -------
+    world : FiniteWorld
+    f, g : (points,) array
+
+    Examples
+    --------
     >>> world, f, g = counterexample()
     >>> bool(proposition1(world, f, g)), bool(proposition1(world, 10 * f, g))
     (False, True)

@@ -28,11 +28,18 @@ MOST_ETAS = 100_000_000
 def rotate(w1: ArrayLike, w2: ArrayLike, epsilon: float) -> Floats:
     """Lemma 2: a unit vector w in the plane of w1 and w2 with w·w2 = w1·w2 + ε and w·w1 ≥ 1 − ε.
 
-    w1, w2 : unit vectors that are not parallel; 0 ≤ ε and w1·w2 ≤ 1 − 2ε
+    The paper prints w·w2 = w·w1 + ε. If w1 = −w2 the two span no plane, and in a space of one
+    dimension the lemma is false.
 
-    (The paper prints w·w2 = w·w1 + ε. If w1 = −w2 the two span no plane, and in a space of one
-    dimension the lemma is false.)
+    Parameters
+    ----------
+    w1, w2 : (k,) array_like
+        Unit vectors that are not parallel.
+    epsilon : float
+        0 ≤ ε and w1·w2 ≤ 1 − 2ε.
 
+    Examples
+    --------
     >>> rotate([1.0, 0.0], [0.0, 1.0], 0.5).round(6).tolist()
     [0.866025, 0.5]
     """
@@ -60,19 +67,30 @@ def soft_density_loss(radius: float, angle: float) -> float:
     δ = 2 R sin(angle/2) bounds |u·z_i − u'·z_i| for agents within R of the centre; under u' the
     threshold b − δ keeps every agent of the margin at a distance in [d_i − 2δ, d_i]. No smoothness
     is needed, because b is free to move.
+
+    Parameters
+    ----------
+    radius, angle : float
+        R, and the angle in radians.
     """
     return 4 * radius * math.sin(min(angle, math.pi) / 2)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Grid:
-    """Values of η to ask an oracle for, and what the best of the answers is then worth.
+    """Values of η to ask an oracle for, and the guarantee of the best of the answers.
 
-    etas : the values, from ‖p‖ down
-    factor : Lemma 4's share, or 1 for a soft oracle; for thresholds in real numbers, since
-        b + ℓ/2 may be no other float than b (a reach of 1 beside one of 1e20)
-    loss : the best rule at some η of the grid gains at least opt − loss
-    everywhere : opt is that of all rules; if false, of the rules with η in the grid only
+    Attributes
+    ----------
+    etas : array
+        The values, from ‖p‖ down.
+    factor : float
+        Lemma 4's share, or 1 for a soft oracle; for thresholds in real numbers, since b + ℓ/2 may
+        be no other float than b (a reach of 1 beside one of 1e20).
+    loss : float
+        The best rule at some η of the grid gains at least opt − loss.
+    everywhere : bool
+        Whether opt is that of all rules; if not, of the rules with η in the grid only.
     """
 
     etas: Floats
@@ -108,16 +126,27 @@ class Grid:
 
 
 def angular_grid(sample: Instance | Geometry, epsilon: float, soft: bool = False) -> Grid:
-    """η_j = ‖p‖ cos(jΔ) for all jΔ < π/2; ε in units of gain.
+    """The grid η_j = ‖p‖ cos(jΔ) for all jΔ < π/2.
 
     With a density oracle and Lemma 4's two thresholds, Δ = ε/(2κR‖p‖) gives Gain ≥ κ·opt − ε, with
-    κ the `quarter_factor`, ¼ for equal costs. With a soft-density oracle (``soft``) κ is 1, for any
-    costs: opt − ε. On the sample itself; no smoothness needed. ``additive`` is ε and what the band
-    of η may cost, some 1e-12.
+    κ the `quarter_factor`, ¼ for equal costs. With a soft-density oracle κ is 1, for any costs:
+    opt − ε. On the sample itself; no smoothness needed. ``additive`` is ε and what the band of η
+    may cost, some 1e-12.
 
     The best direction's angle to p is rounded *down* to a multiple of Δ, so u·p does not shrink and
     η = 0 need not be asked; max_b SDen falls by at most 2RΔ (`soft_density_loss`).
 
+    Parameters
+    ----------
+    sample : Instance or Geometry
+        The sample.
+    epsilon : float
+        ε, in units of gain.
+    soft : bool
+        Whether the oracle maximises soft density.
+
+    Examples
+    --------
     >>> square = [[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]]
     >>> sample = Instance.from_arrays(square, [1.0, 0.0], visible=[0, 1], cost=1.0)
     >>> angular_grid(sample, 0.1)  # against 10,001 values of the paper's
@@ -168,6 +197,15 @@ def paper_grid(
     σ-smoothed population, with a constant that the paper does not give. On the sample itself, the
     argument of the angular grid holds for any grid, with the largest difference of neighbouring
     angles as Δ: here arccos(1 − ε'), the one next to P w_f.
+
+    Parameters
+    ----------
+    sample : Instance or Geometry
+        The sample.
+    epsilon, sigma, radius : float
+        The paper's ε, σ and r.
+    soft : bool
+        Whether the oracle maximises soft density.
     """
     geometry = sample if isinstance(sample, Geometry) else reduce(sample)
     return grid_of(geometry, paper_etas(geometry.p_norm, epsilon, sigma, radius), soft)
@@ -179,6 +217,17 @@ def grid_of(sample: Instance | Geometry, etas: ArrayLike, soft: bool = False) ->
     The argument of `angular_grid` holds with the largest difference of neighbouring angles as Δ, if
     ‖P w_f‖ is among the values; otherwise directions nearer to P w_f are left out.
 
+    Parameters
+    ----------
+    sample : Instance or Geometry
+        The sample.
+    etas : array_like
+        The values, in any order.
+    soft : bool
+        Whether the oracle maximises soft density.
+
+    Examples
+    --------
     >>> agents, w_f = [[1.0, 0.0], [0.0, 1.0]], [1.0, 0.0]
     >>> sample = Instance.from_arrays(agents, w_f, visible=[0, 1], cost=1.0)
     >>> grid_of(sample, [1.0, 0.5, 0.0])
@@ -218,6 +267,13 @@ def _paper_step(epsilon: float, sigma: float, radius: float) -> float:
 def paper_etas(p_norm: float, epsilon: float, sigma: float, radius: float) -> Floats:
     """The values of the paper's grid, ascending.
 
+    Parameters
+    ----------
+    p_norm, epsilon, sigma, radius : float
+        ‖P w_f‖ and the paper's ε, σ and r.
+
+    Examples
+    --------
     >>> len(paper_etas(1.0, 0.1, 0.4, 1.0))
     10001
     """

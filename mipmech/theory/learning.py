@@ -32,8 +32,21 @@ def pollard_sample_size(
     """Theorem 4 (uniform convergence): m = C ε⁻² H² (d + ln(1/δ)).
 
     The paper prints ln(1/ε) for ln(1/δ) and no constant C, although one is needed. It must be given
-    here, so that nobody takes the number for a guarantee.
+    here, so that the number is not mistaken for a guarantee.
 
+    Parameters
+    ----------
+    epsilon, delta : float
+        The deviation ε, and the probability δ of a larger one.
+    largest : float
+        H, the largest gain of an agent.
+    pseudo_dimension : float
+        d.
+    constant : float
+        C.
+
+    Examples
+    --------
     >>> pollard_sample_size(0.1, 0.05, 1.0, 3, constant=1.0)
     600
     """
@@ -56,8 +69,20 @@ def sample_size(
 ) -> int:
     """Theorem 5: m = C/(c²ε²) (rank(P) + ln(1/δ)) samples for a gain within ε of the best.
 
-    ``constant`` is the C of the O(·); ``dimension_constant`` that of Lemma 5's pseudo-dimension
-    O(rank(P)). An agent's gain lies in [0, ‖P w_f‖/c] (Lemma 5 needs w·w_f ≥ 0).
+    An agent's gain lies in [0, ‖P w_f‖/c] (Lemma 5 needs w·w_f ≥ 0).
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        The deviation ε, and the probability δ of a larger one.
+    rank : int
+        The dimension k of what the planner sees.
+    cost : float
+        c, the same for all agents.
+    constant, dimension_constant : float
+        The C of the O(·), and that of Lemma 5's pseudo-dimension O(rank(P)).
+    quality_norm : float
+        ‖P w_f‖.
     """
     return pollard_sample_size(
         epsilon, delta, quality_norm / cost, dimension_constant * rank, constant=constant
@@ -75,6 +100,15 @@ def uniform_deviation(
     do in at most the product: S(n). The inequality of Vapnik and Chervonenkis, P(deviation > ε) ≤
     4 S(2m) exp(−mε²/8), bounds all these sets at once, and the gain is the integral of their
     probabilities over t ∈ [0, H]. Mechanisms with w·w_f < 0 lose quality and are left out.
+
+    Parameters
+    ----------
+    size, rank : int
+        m and k.
+    largest_gain, delta : float
+        H and δ.
+    equal_costs : bool
+        Whether all agents have the same cost.
     """
     _check(1.0, delta)
     if size < 1:
@@ -94,7 +128,14 @@ def uniform_deviation(
 class HeldOut:
     """A mechanism's gain on a held-out sample, and a bound on its population gain.
 
-    lower : with probability 1 − δ over the held-out sample, the population gain is at least this
+    Attributes
+    ----------
+    mean : float
+    lower : float
+        With probability 1 − δ over the held-out sample, the population gain is at least this.
+    size : int
+    delta : float
+    method : str
     """
 
     mean: float
@@ -117,12 +158,24 @@ def held_out_bound(
 ) -> HeldOut:
     """A lower confidence bound on the gain of a mechanism that was chosen without this sample.
 
-    Agents must be independent draws with equal weights. An agent's gain lies between 0 and
-    H = (w·w_f/‖w‖)·ℓ_max (or between −H and 0). If costs differ between agents, ``largest_reach``
-    must say what no agent of the population exceeds: the sample cannot know.
+    An agent's gain lies between 0 and H = (w·w_f/‖w‖)·ℓ_max (or between −H and 0).
 
     hoeffding: mean − H√(ln(1/δ)/2m). bernstein (Maurer and Pontil 2009, Theorem 4):
     mean − √(2V ln(2/δ)/m) − 7H ln(2/δ)/(3(m−1)), V the sample variance; better if few move.
+
+    Parameters
+    ----------
+    held_out : Instance
+        Independent draws of equal weight.
+    mechanism : Mechanism
+        The rule.
+    delta : float
+        The probability that the bound fails.
+    method : {"hoeffding", "bernstein"}
+        The inequality.
+    largest_reach : float, optional
+        No agent of the population has a longer reach; needed if costs differ between agents, since
+        the sample cannot tell.
     """
     _check(1.0, delta)
     if (held_out.weights != held_out.weights[0]).any():

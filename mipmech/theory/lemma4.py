@@ -16,7 +16,17 @@ def quarter(instance: Instance, mechanism: Mechanism) -> tuple[Recount, Statemen
 
     For equal costs this is the paper's 1/4. For unequal ones ℓ_min is the least reach among the
     agents that count: of the agents in the margin, half are at distance at least ℓ_min/2, or half
-    are nearer and stay within reach after the shift. Returns the better one's recount.
+    are nearer and stay within reach after the shift.
+
+    Parameters
+    ----------
+    instance, mechanism : Instance, Mechanism
+        The sample and the rule.
+
+    Returns
+    -------
+    better : Recount
+    lemma : Statement
     """
     counts = instance.weights > 0
     shortest = 1 / float(instance.cost[counts].max())
@@ -29,6 +39,12 @@ def quarter(instance: Instance, mechanism: Mechanism) -> tuple[Recount, Statemen
 
 
 def quarter_factor(instance: Instance) -> Fraction:
-    """ℓ_min/(4 ℓ_max): the factor of Lemma 4 against soft density; 1/4 for equal costs."""
+    """The factor of Lemma 4 against soft density: ℓ_min/(4 ℓ_max), 1/4 for equal costs.
+
+    Parameters
+    ----------
+    instance : Instance
+        The sample.
+    """
     cost = instance.cost[instance.weights > 0]
     return Fraction(float(cost.min())) / Fraction(float(cost.max())) / 4

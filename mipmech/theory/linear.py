@@ -23,10 +23,14 @@ Floats = NDArray[np.float64]
 class LinearRule:
     """The linear mechanism of Theorem 1 and what it does.
 
-    weights : n numbers, R · P w_f/‖P w_f‖ (all 0 if P w_f = 0)
-    response : who moves without bound (Lemma 9)
-    value : E[h(f)] afterwards; may be infinite
-    baseline : E[h(f)] before
+    Attributes
+    ----------
+    weights : (n,) array
+        R · P w_f/‖P w_f‖ (all 0 if P w_f = 0).
+    response : LinearResponse
+        Who moves without bound (Lemma 9).
+    value, baseline : float
+        E[h(f)] afterwards, which may be infinite, and before.
     """
 
     weights: Floats
@@ -56,11 +60,22 @@ def linear_rule(
 ) -> LinearRule:
     """Theorem 1: among linear rules of length at most ``norm``, R·P w_f/‖P w_f‖ has the best gain.
 
-    ``h`` is any *nondecreasing* function of the quality (default: the quality itself), applied to
-    an array; ``h_limit``, its limit at infinity, must then be given: agents who move without bound
-    reach it. The paper says monotonic; for a decreasing h the theorem is false, and such an h is
+    The paper says that h is monotonic; for a decreasing h the theorem is false, and such an h is
     refused where the sample shows it.
 
+    Parameters
+    ----------
+    instance : Instance
+        The sample.
+    norm : float
+        R.
+    h : callable, optional
+        A *nondecreasing* function of an array of qualities; by default the quality itself.
+    h_limit : float, optional
+        The limit of h at infinity, which agents who move without bound reach; needed with ``h``.
+
+    Examples
+    --------
     >>> sample = Instance.from_arrays([[0.0], [1.0]], [1.0], visible=[0], cost=[1.0, 3.0])
     >>> linear_rule(sample, 2.0, h=np.tanh, h_limit=1.0).value  # agent 0 moves without bound
     0.8807970779778824

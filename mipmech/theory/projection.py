@@ -46,13 +46,18 @@ Floats = NDArray[np.float64]
 class ProjectionRule:
     """The rule of Theorem 2: a threshold along P w_f.
 
-    recount : its exact outcome
-    factor : its gain is at least this share of the best gain of any mechanism, because it is this
-        share of the ceiling; rounded down
-    promised : the share that Theorem 2 promises before the sample is looked at, for thresholds in
-        real numbers; ``factor`` is at least as large unless the reach is lost in the rounding of
-        the threshold (data at 1e16 with a reach of 1)
-    tried : the number of thresholds tried; None for all real ones
+    Attributes
+    ----------
+    recount : Recount
+    factor : float
+        Its gain is at least this share of the best gain of any mechanism, because it is this share
+        of the ceiling; rounded down.
+    promised : float
+        The share that Theorem 2 promises before the sample is looked at, for real thresholds;
+        ``factor`` is at least as large unless the reach is lost in the rounding of the threshold
+        (data at 1e16 with a reach of 1).
+    tried : int or None
+        The number of thresholds tried; None for all real ones.
     """
 
     recount: Recount
@@ -91,8 +96,20 @@ def projection_rule(
 ) -> ProjectionRule | None:
     """Theorem 2, corrected: the best threshold along P w_f, over all b or over a grid.
 
-    None if P w_f = 0: then no visible rule changes quality, and every gain is 0.
+    Parameters
+    ----------
+    instance : Instance
+        The sample.
+    thresholds : {"all", "grid"}
+        All real thresholds, or Theorem 2's grid.
 
+    Returns
+    -------
+    ProjectionRule or None
+        None if P w_f = 0: then no visible rule changes quality, and every gain is 0.
+
+    Examples
+    --------
     >>> sample = Instance.from_arrays([[0.0, 1.0], [0.5, 0.0]], [1.0, 2.0], visible=[0], cost=1.0)
     >>> rule = projection_rule(sample)
     >>> rule.recount.mechanism.threshold, float(rule.recount.gain)
@@ -134,7 +151,12 @@ def _range(geometry: Geometry) -> float:
 def best_threshold_factor(instance: Instance, range_: float) -> float:
     """The share of the best gain that the best of all thresholds along P w_f surely has.
 
-    ``range_`` is 2r, the range of the scores along P w_f/‖P w_f‖.
+    Parameters
+    ----------
+    instance : Instance
+        The sample.
+    range_ : float
+        2r, the range of the scores along P w_f/‖P w_f‖.
     """
     weight, reach = _counting(instance)
     top, mean = (float(exact_dot(weight, r)) for r in (reach**2, reach))
@@ -174,8 +196,15 @@ def _counting(instance: Instance) -> tuple[Floats, Floats]:
 
 
 def gain_ceiling(instance: Instance) -> float:
-    """‖P w_f‖ Σ ω_i ℓ_i, rounded up: no mechanism gains more.
+    """The ceiling ‖P w_f‖ Σ ω_i ℓ_i, rounded up: no mechanism gains more.
 
+    Parameters
+    ----------
+    instance : Instance
+        The sample.
+
+    Examples
+    --------
     >>> gain_ceiling(Instance.from_arrays([[0.0], [9.0]], [2.0], visible=[0], cost=4.0))
     0.5
     """

@@ -27,6 +27,11 @@ def lipschitz_constant(sigma: float, reach: float) -> float:
     For one centre at distance t from the threshold, SDen is φ(t) = E[(t+σg) 1(0 ≤ t+σg ≤ ℓ)], and
     φ'(t) = P(0 ≤ t+σg ≤ ℓ) − ℓ·N_σ(ℓ − t), a difference of two numbers in [0, 1] and
     [0, ℓ/(σ√(2π))].
+
+    Parameters
+    ----------
+    sigma, reach : float
+        σ and ℓ.
     """
     _positive(sigma=sigma, reach=reach)
     return max(1.0, reach / (sigma * math.sqrt(2 * math.pi)))
@@ -37,17 +42,32 @@ def soft_density_change(
 ) -> float:
     """Lemma 3, sharper: |SDen(w1,b1) − SDen(w2,b2)| ≤ L(|b1 − b2| + 2r sin(θ/2)).
 
-    L is `lipschitz_constant`, θ the angle of w1 and w2. This holds for all angles, shifts, reaches
-    and dimensions; the paper's O(ν + εR²) needs ε ≤ 1/(3R²) and a tail bound (Lemma 7) that fails
-    in three dimensions or more. Relative to the threshold, each centre c of the base moves by at
-    most |(w1 − w2)·c| ≤ 2r sin(θ/2), and the smoothed SDen is a mean of φ over the centres.
+    L is `lipschitz_constant`. This holds for all angles, shifts, reaches and dimensions; the
+    paper's O(ν + εR²) needs ε ≤ 1/(3R²) and a tail bound (Lemma 7) that fails in three dimensions
+    or more. Relative to the threshold, each centre c of the base moves by at most |(w1 − w2)·c| ≤
+    2r sin(θ/2), and the smoothed SDen is a mean of φ over the centres.
+
+    Parameters
+    ----------
+    sigma, radius, reach : float
+        σ, r and ℓ.
+    angle, shift : float
+        θ, the angle between w1 and w2, and b1 − b2.
     """
     move = abs(shift) + 2 * radius * math.sin(min(abs(angle), math.pi) / 2)
     return lipschitz_constant(sigma, reach) * move
 
 
 def lemma3(smoothed: Smoothed, first: Mechanism, second: Mechanism) -> Statement:
-    """Lemma 3 (sharper) for two rules on a smoothed population with equal costs."""
+    """Lemma 3 (sharper) for two rules on a smoothed population with equal costs.
+
+    Parameters
+    ----------
+    smoothed : Smoothed
+        The population.
+    first, second : Mechanism
+        The rules.
+    """
     costs = smoothed.base.cost
     if (costs != costs[0]).any():
         raise InputError("differs between agents; Lemma 3 is for equal costs", field="cost")
@@ -68,6 +88,13 @@ def lemma3(smoothed: Smoothed, first: Mechanism, second: Mechanism) -> Statement
 def band_mass(sigma: float, width: float) -> float:
     """Lemma 6: a slab of this width has probability at most width/(σ√(2π)).
 
+    Parameters
+    ----------
+    sigma, width : float
+        σ, and the width of the slab.
+
+    Examples
+    --------
     >>> round(band_mass(1.0, 0.5), 6)
     0.199471
     """
@@ -85,6 +112,13 @@ def tail_radius(dimension: int, sigma: float, radius: float, epsilon: float) -> 
 
     ‖x − c‖ is a 1-Lipschitz function of the noise with mean at most σ√n, and Gaussian concentration
     gives the rest.
+
+    Parameters
+    ----------
+    dimension : int
+        n.
+    sigma, radius, epsilon : float
+        σ, r and ε.
     """
     _positive(sigma=sigma)
     _probability(epsilon)
@@ -94,7 +128,15 @@ def tail_radius(dimension: int, sigma: float, radius: float, epsilon: float) -> 
 def density_ratio(
     sigma: float, radius: float, distance: float, size: float, other_size: float
 ) -> float:
-    """Lemma 8: p(x)/p(x') ≤ exp(D(2r + ‖x‖ + ‖x'‖)/(2σ²)) for ‖x − x'‖ ≤ D."""
+    """Lemma 8: p(x)/p(x') ≤ exp(D(2r + ‖x‖ + ‖x'‖)/(2σ²)) for ‖x − x'‖ ≤ D.
+
+    Parameters
+    ----------
+    sigma, radius, distance : float
+        σ, r and D.
+    size, other_size : float
+        ‖x‖ and ‖x'‖.
+    """
     _positive(sigma=sigma)
     exponent = distance * (2 * radius + size + other_size) / (2 * sigma**2)
     return math.exp(exponent) if exponent < 700 else math.inf

@@ -8,8 +8,15 @@ from fractions import Fraction
 
 @dataclass(frozen=True)
 class Statement:
-    """``larger ≥ smaller``, as the named statement claims; true or false on the data at hand.
+    """A statement ``larger ≥ smaller`` of the paper; true or false on the data at hand.
 
+    Parameters
+    ----------
+    name : str
+    larger, smaller : Fraction or float
+
+    Examples
+    --------
     >>> bool(Statement("Lemma 4", larger=0.5, smaller=0.25))
     True
     """
