@@ -41,7 +41,6 @@ HELD = {
 # Public names whose docstrings have no sections yet; a class stands for its methods, too.
 PENDING = {
     "mipmech.budget.Budget",
-    "mipmech.studies.comparison.compare.compare",
     "mipmech.studies.comparison.results.Comparison",
     "mipmech.studies.learning.curve.learn",
     "mipmech.studies.learning.results.LearningCurve",
