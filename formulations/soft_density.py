@@ -45,18 +45,7 @@ def soft_density_model(
     so some u·z_i + ℓ_i is a best threshold, and [min(lowest + ℓ), max(highest + ℓ)] the default.
     """
     model, longest = compose(
-        z,
-        reach,
-        p,
-        eta,
-        norm,
-        lowest,
-        highest,
-        window,
-        widen,
-        box,
-        window_of=_far_ends,
-        near=False,
+        z, reach, p, eta, norm, lowest, highest, window, widen, box, window_of=_far_ends, near=False
     )
     agents = range(len(z))
     z = np.asarray(z, dtype=np.float64)

@@ -22,12 +22,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mipmech.budget import Budget, Event, Stop, Timer
 from mipmech.errors import InputError
-
-Floats = NDArray[np.float64]
+from mipmech.validation import Floats
 
 # How often a waiting main thread wakes up, in seconds, so that Ctrl-C is noticed.
 HEARTBEAT = 0.05
@@ -340,11 +338,7 @@ class Inequalities:
 
 
 def linear_program(
-    cost: Floats,
-    constraints: Inequalities,
-    least: Floats,
-    most: Floats,
-    seconds: float = math.inf,
+    cost: Floats, constraints: Inequalities, least: Floats, most: Floats, seconds: float = math.inf
 ) -> Floats | None:
     """The maximiser of cost·x: a small linear program; None if none was found in time."""
     import highspy  # noqa: PLC0415
@@ -376,16 +370,10 @@ def linear_program(
 # ------------------------------------------------------------------ solvers by name
 
 # Where Pyomo finds a solver of this name: first the interface to a Python package, then a program.
-INTERFACES = {
-    "scip": ("scip_direct", "scip"),
-    "gurobi": ("gurobi_persistent", "gurobi"),
-}
+INTERFACES = {"scip": ("scip_direct", "scip"), "gurobi": ("gurobi_persistent", "gurobi")}
 
 
-QUIET: dict[str, dict[str, Any]] = {
-    "scip": {"display/verblevel": 0},
-    "gurobi": {"OutputFlag": 0},
-}
+QUIET: dict[str, dict[str, Any]] = {"scip": {"display/verblevel": 0}, "gurobi": {"OutputFlag": 0}}
 
 
 def solve(model: Any, name: str = "highs", budget: Budget | None = None) -> Solved:

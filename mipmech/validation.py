@@ -14,6 +14,8 @@ from mipmech.errors import InputError, shorten
 from mipmech.tolerances import LARGEST, SMALLEST
 
 Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+Numbers = NDArray[np.int64]
 
 # Names appear in tables and pictures.
 LONGEST_NAME = 200

@@ -87,11 +87,7 @@ def check_part(part: Part) -> Checked:
 
 
 def highest_bound(
-    agents: Agents,
-    tree: Tree,
-    enough: float,
-    watch: Callable[[str], None],
-    each: Each = map,
+    agents: Agents, tree: Tree, enough: float, watch: Callable[[str], None], each: Each = map
 ) -> float:
     """The highest bound of a leaf, in the user's units, rounded up.
 

@@ -36,7 +36,7 @@ from fractions import Fraction
 from typing import Any, Literal, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from mipmech.budget import Budget, Event, Stop, Timer
 from mipmech.errors import InputError
@@ -52,8 +52,8 @@ from mipmech.theory.grids import Grid, angular_grid, grid_of, paper_grid
 from mipmech.theory.lemma4 import quarter
 from mipmech.theory.projection import gain_ceiling
 from mipmech.tolerances import EPSILON, ROUNDING
+from mipmech.validation import Floats
 
-Floats = NDArray[np.float64]
 Thresholds = Literal["two", "best"]
 Skipping = Literal["no", "cones", "milp", "cells"]
 GridName = Literal["angular", "paper"]

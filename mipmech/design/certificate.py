@@ -28,7 +28,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mipmech import files
 from mipmech.budget import Budget, Event, Stop, Timer, Trace
@@ -41,11 +40,11 @@ from mipmech.model.instance import Instance
 from mipmech.model.mechanism import Mechanism
 from mipmech.oracles.base import Level, infeasible
 from mipmech.rationals import relative_gap, round_down, round_up
+from mipmech.validation import Floats
 from mipmech.version import __version__
 from mipmech.workers.executor import Executor, ExecutorLost
 from mipmech.workers.ordered import Workers, each
 
-Floats = NDArray[np.float64]
 EngineName = Literal["auto", "cells", "milp"]
 Status = Literal["optimal", "gap"]
 

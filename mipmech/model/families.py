@@ -14,13 +14,12 @@ from typing import Any
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
 from mipmech.errors import InputError
 from mipmech.model.instance import Instance
 from mipmech.model.population import Smoothed
+from mipmech.validation import Floats
 
-Floats = NDArray[np.float64]
 Parts = dict[str, Any]
 
 DECIMALS = 6
@@ -38,13 +37,7 @@ class Family:
 
 
 def make(
-    family: str,
-    agents: int,
-    rank: int,
-    seed: int,
-    *,
-    hidden: int = 1,
-    cost: float | None = None,
+    family: str, agents: int, rank: int, seed: int, *, hidden: int = 1, cost: float | None = None
 ) -> Instance:
     """An instance of a family of instances, reproducible from its seed.
 

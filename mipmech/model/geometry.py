@@ -24,7 +24,6 @@ from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mipmech.model.instance import Instance
 from mipmech.rationals import (
@@ -36,9 +35,7 @@ from mipmech.rationals import (
     sqrt_bounds,
 )
 from mipmech.tolerances import BAND, EPSILON, NOISE, SAFETY, SMALLEST_SPREAD, UNDERFLOW
-from mipmech.validation import frozen
-
-Floats = NDArray[np.float64]
+from mipmech.validation import Floats, frozen
 
 
 @dataclass(frozen=True)

@@ -35,11 +35,9 @@ from mipmech.rationals import (
     sqrt_bounds,
 )
 from mipmech.tolerances import EPSILON, UNDERFLOW
+from mipmech.validation import Flags, Floats, Numbers
 
-Floats = NDArray[np.float64]
-Flags = NDArray[np.bool_]
 Sides = NDArray[np.int8]
-Numbers = NDArray[np.int64]
 
 # Above this many undecided agents it pays to look for equal ones first.
 WORTH_SORTING = 256

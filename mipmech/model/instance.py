@@ -25,8 +25,7 @@ from mipmech.model import view as views
 from mipmech.model.known import Known, parse_known
 from mipmech.model.view import View
 from mipmech.tolerances import LARGEST
-
-Floats = NDArray[np.float64]
+from mipmech.validation import Floats
 
 FORMAT = "mipmech/instance@1"
 

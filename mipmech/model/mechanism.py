@@ -20,9 +20,7 @@ from mipmech.model.geometry import Geometry
 from mipmech.model.instance import Instance
 from mipmech.rationals import clamped, exact_dot, solve
 from mipmech.tolerances import LARGEST_IN_RULES, OUT_OF_VIEW, ROUNDING
-
-Floats = NDArray[np.float64]
-Flags = NDArray[np.bool_]
+from mipmech.validation import Flags, Floats
 
 
 @dataclass(frozen=True)

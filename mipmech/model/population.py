@@ -15,15 +15,13 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mipmech.errors import InputError
 from mipmech.model.grading import ExactDirection
 from mipmech.model.instance import Instance, Smoothing
 from mipmech.model.mechanism import Mechanism
 from mipmech.rationals import clamped
-
-Floats = NDArray[np.float64]
+from mipmech.validation import Floats
 
 # Reaches shorter than SHORT·σ are integrated with this many nodes: the error is below 1e-16.
 SHORT = 1.0

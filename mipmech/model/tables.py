@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 
 from mipmech import files
 from mipmech.errors import InputError, shorten
-
-Floats = NDArray[np.float64]
+from mipmech.validation import Floats
 
 FIELD = "agents"
 # A header of a plain array takes about a hundred bytes.
@@ -119,10 +118,7 @@ def _find_fault(lines: list[list[str]], header: list[str], path: Path) -> None:
             if not cell.strip():
                 fail(row, f"has no number under {shorten(name)}; fill it in or leave the row out")
             if not is_number(cell):
-                fail(
-                    row,
-                    f"has {shorten(cell)} under {shorten(name)}; expected a plain number",
-                )
+                fail(row, f"has {shorten(cell)} under {shorten(name)}; expected a plain number")
 
 
 def read_npy(path: Path) -> NDArray[Any]:

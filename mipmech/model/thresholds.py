@@ -26,9 +26,7 @@ from mipmech.model.instance import Instance
 from mipmech.model.mechanism import Mechanism
 from mipmech.rationals import common_integers, exact_sum, round_up
 from mipmech.tolerances import EPSILON, LARGEST, ROUNDING
-
-Floats = NDArray[np.float64]
-Numbers = NDArray[np.int64]
+from mipmech.validation import Floats, Numbers
 
 # Levels tried before the best is taken; more than two only where rounding hides the order.
 LEVELS_TRIED = 50

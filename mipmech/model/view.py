@@ -12,13 +12,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mipmech.errors import InputError, did_you_mean, shorten
 from mipmech.rationals import exact_dot
 from mipmech.tolerances import DEPENDENT, PROJECTION_TOLERANCE
-
-Floats = NDArray[np.float64]
+from mipmech.validation import Floats
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mipmech.errors import InputError
 from mipmech.files import reason
@@ -20,14 +19,12 @@ from mipmech.model.geometry import Geometry, reduce
 from mipmech.model.grading import Recount, Side
 from mipmech.model.instance import Instance
 from mipmech.model.mechanism import to_reduced
+from mipmech.validation import Flags, Floats, Numbers
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
 
-Floats = NDArray[np.float64]
-Flags = NDArray[np.bool_]
-Numbers = NDArray[np.int64]
 
 STYLE = {
     Side.BEYOND: ("#8a8a8a", "o", "stay"),

@@ -13,8 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mipmech.theory.statement import Statement
 from mipmech.tolerances import TIE
-
-Floats = NDArray[np.float64]
+from mipmech.validation import Floats
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,15 +11,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from mipmech.errors import InputError
 from mipmech.model.geometry import Geometry, reduce
 from mipmech.model.instance import Instance
 from mipmech.theory.lemma4 import quarter_factor
 from mipmech.tolerances import ANGLE_ROUNDING, PARALLEL, ROUNDING, UNIT
-
-Floats = NDArray[np.float64]
+from mipmech.validation import Floats
 
 # More values of η than this are refused: no run could finish them.
 MOST_ETAS = 100_000_000

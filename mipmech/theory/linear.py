@@ -9,14 +9,12 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mipmech.errors import InputError
 from mipmech.model.geometry import reduce
 from mipmech.model.instance import Instance
 from mipmech.model.mechanism import LinearResponse, from_reduced, reached_by
-
-Floats = NDArray[np.float64]
+from mipmech.validation import Floats
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -28,7 +28,6 @@ from fractions import Fraction
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mipmech.errors import InputError
 from mipmech.model.geometry import Geometry, reduce, seen_square
@@ -38,8 +37,7 @@ from mipmech.model.mechanism import Mechanism, from_reduced
 from mipmech.model.thresholds import best_of_levels, best_threshold
 from mipmech.rationals import exact_dot, exact_sum, round_down, round_up, sqrt_bounds
 from mipmech.tolerances import EPSILON, ROUNDING
-
-Floats = NDArray[np.float64]
+from mipmech.validation import Floats
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -18,9 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mipmech.oracles.cells import kernel
+from mipmech.validation import Floats, Numbers
 
-Floats = NDArray[np.float64]
-Numbers = NDArray[np.int64]
 Agents = NDArray[np.int32]
 Symbols = NDArray[np.uint8]
 

@@ -53,7 +53,6 @@ from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mipmech.budget import Budget, Stop, Timer
 from mipmech.errors import InputError
@@ -68,10 +67,9 @@ from mipmech.oracles.cells.search import CellSearch
 from mipmech.oracles.shared.slices import Masses, Slice, masses, slice_at
 from mipmech.rationals import round_down
 from mipmech.tolerances import EPSILON
+from mipmech.validation import Floats
 from mipmech.workers.executor import Executor
 from mipmech.workers.ordered import Workers
-
-Floats = NDArray[np.float64]
 
 # A reach beyond this many units never binds for density: b may be the largest score of those
 # covered, and scores differ by little more than 2.

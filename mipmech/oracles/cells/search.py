@@ -25,7 +25,6 @@ from mipmech.oracles.cells import kernel
 from mipmech.oracles.cells.blocks import (
     Block,
     CellProblem,
-    Floats,
     Orders,
     Searched,
     Symbols,
@@ -35,6 +34,7 @@ from mipmech.oracles.cells.blocks import (
     search,
     warm,
 )
+from mipmech.validation import Floats
 from mipmech.workers.executor import Executor, ExecutorLost
 from mipmech.workers.ordered import STOPPED, Crew, Workers, crew
 

@@ -15,13 +15,12 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
 from mipmech.errors import InputError
 from mipmech.oracles.heuristics.explore import Explorer, Heuristic
 from mipmech.oracles.shared.cones import stab
+from mipmech.validation import Floats
 
-Floats = NDArray[np.float64]
 Method = Literal["dual_annealing", "differential_evolution", "basinhopping", "shgo", "direct"]
 
 # How much wider the second margin is, and how much it counts (times the lightest agent).

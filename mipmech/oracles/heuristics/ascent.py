@@ -19,11 +19,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
 from mipmech.oracles.heuristics.explore import Explorer, Heuristic, unit
-
-Floats = NDArray[np.float64]
+from mipmech.validation import Floats
 
 # Starts of a round, fewer if the agents are many; drawn as the best of DRAWN times that number.
 STARTS = 32

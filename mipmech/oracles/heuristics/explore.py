@@ -19,7 +19,6 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
 from mipmech.budget import Budget, Stop, Timer
 from mipmech.errors import InputError
@@ -30,9 +29,7 @@ from mipmech.oracles.shared.goals import Density
 from mipmech.oracles.shared.incumbent import GRADED, Incumbent
 from mipmech.oracles.shared.recovery import clear
 from mipmech.oracles.shared.slices import Slice, slice_at
-
-Floats = NDArray[np.float64]
-Numbers = NDArray[np.int64]
+from mipmech.validation import Floats, Numbers
 
 # Scores computed for one lot of directions: they stay in the processor's cache.
 SCORES = 100_000

@@ -20,13 +20,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
 from mipmech.oracles.heuristics.explore import Explorer, Heuristic, unit
 from mipmech.oracles.shared.slices import Slice
-
-Floats = NDArray[np.float64]
-Numbers = NDArray[np.int64]
+from mipmech.validation import Floats, Numbers
 
 # Bisections of the secular equation: more would be below rounding.
 BISECTIONS = 60

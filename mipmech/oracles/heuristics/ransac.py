@@ -24,14 +24,11 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
 from mipmech.errors import InputError
 from mipmech.oracles.heuristics.explore import Explorer, Heuristic, unit
 from mipmech.oracles.heuristics.pca import least_spread
-
-Floats = NDArray[np.float64]
-Numbers = NDArray[np.int64]
+from mipmech.validation import Floats, Numbers
 
 # Singular values below this share of the largest mean that agents coincide, or nearly so.
 COINCIDE = 1e-9

@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
 from mipmech.budget import Budget
 from mipmech.oracles.heuristics.explore import Explorer, Heuristic, unit
@@ -27,9 +26,7 @@ from mipmech.oracles.shared.goals import Density
 from mipmech.oracles.shared.recovery import clear
 from mipmech.oracles.shared.slices import Slice
 from mipmech.solver import Program, Solved
-
-Floats = NDArray[np.float64]
-Numbers = NDArray[np.int64]
+from mipmech.validation import Floats, Numbers
 
 # Relaxations of a round: the facets, and this many cones below them.
 DIVES = 16

@@ -35,7 +35,6 @@ from typing import Any, ClassVar, Literal, get_args
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mipmech.budget import Budget, Stop
 from mipmech.errors import InputError
@@ -48,9 +47,8 @@ from mipmech.oracles.shared.recovery import clear, climb
 from mipmech.oracles.shared.slices import Slice, slice_at
 from mipmech.solver import Has, Program, Solved, solve
 from mipmech.tolerances import EPSILON
+from mipmech.validation import Floats
 
-Floats = NDArray[np.float64]
-Numbers = NDArray[np.int64]
 Norm = Literal["cones", "secant", "box", "exact"]
 Encoding = Literal["logarithmic", "binary"]
 
@@ -152,11 +150,7 @@ def _ask(oracle: Milp, geometry: Geometry, eta: float, budget: Budget, gap: floa
         upper=goal.exactly(search.upper),
         level="attested",
         soft=gap is not None,
-        work={
-            "cones_counted": search.work,
-            "models_solved": search.models,
-            "nodes": search.nodes,
-        },
+        work={"cones_counted": search.work, "models_solved": search.models, "nodes": search.nodes},
     )
 
 
@@ -305,12 +299,7 @@ class _Prover:
         return Proof.UNDECIDED, math.inf
 
     def _solve(
-        self,
-        search: Search,
-        data: Data,
-        cone: Any,
-        limits: dict[str, Any],
-        cutoff: float,
+        self, search: Search, data: Data, cone: Any, limits: dict[str, Any], cutoff: float
     ) -> Solved:
         from formulations.density import set_cutoff  # noqa: PLC0415
         from formulations.eta import set_eta  # noqa: PLC0415

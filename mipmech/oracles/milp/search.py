@@ -15,17 +15,13 @@ from dataclasses import dataclass
 from enum import Enum
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mipmech.budget import Event, Stop, Timer
 from mipmech.oracles.shared.cones import ConeSet, Frontier, Ranges, halves, joined, ranges, sphere
 from mipmech.oracles.shared.goals import NUMBERS, Goal
 from mipmech.oracles.shared.incumbent import Incumbent
 from mipmech.oracles.shared.slices import Slice
-
-Floats = NDArray[np.float64]
-Numbers = NDArray[np.int64]
-Flags = NDArray[np.bool_]
+from mipmech.validation import Flags, Numbers
 
 # Cones bounded at once: enough to keep numpy busy; fewer if the agents are many.
 BATCH = 4096

@@ -28,14 +28,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mipmech.oracles.shared.slices import Slice
 from mipmech.tolerances import EPSILON
-
-Floats = NDArray[np.float64]
-Numbers = NDArray[np.int64]
-Flags = NDArray[np.bool_]
+from mipmech.validation import Flags, Floats, Numbers
 
 
 @dataclass(frozen=True, eq=False)

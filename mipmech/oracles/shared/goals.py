@@ -23,9 +23,7 @@ from mipmech.oracles.shared.cones import Ranges, soft_stab, stab
 from mipmech.oracles.shared.slices import Masses, Slice, masses
 from mipmech.rationals import round_down
 from mipmech.tolerances import EPSILON
-
-Floats = NDArray[np.float64]
-
+from mipmech.validation import Floats
 
 # Scores held in memory at once.
 NUMBERS = 1 << 20

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mipmech.budget import Timer
 from mipmech.model.grading import Recount
@@ -13,8 +12,7 @@ from mipmech.model.mechanism import from_reduced
 from mipmech.oracles.shared.goals import Goal
 from mipmech.oracles.shared.recovery import augment
 from mipmech.oracles.shared.slices import Slice
-
-Floats = NDArray[np.float64]
+from mipmech.validation import Floats
 
 # Directions recounted per batch at most: recounts are exact, and slower than estimates.
 GRADED = 3

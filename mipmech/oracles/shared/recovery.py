@@ -14,13 +14,10 @@ import time
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mipmech.oracles.shared.slices import Slice
 from mipmech.solver import Inequalities, linear_program
-
-Floats = NDArray[np.float64]
-Numbers = NDArray[np.int64]
+from mipmech.validation import Floats, Numbers
 
 # Steps are taken until they are shorter than this share of the first.
 LEAST_STEP = 1e-6

@@ -15,14 +15,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mipmech.model.geometry import Geometry
 from mipmech.rationals import common_integers
 from mipmech.tolerances import EPSILON, SAFETY
-
-Floats = NDArray[np.float64]
-Numbers = NDArray[np.int64]
+from mipmech.validation import Floats, Numbers
 
 
 @dataclass(frozen=True, eq=False)

@@ -34,9 +34,8 @@ from numpy.typing import NDArray
 from mipmech.model.geometry import Geometry
 from mipmech.rationals import common_integers
 from mipmech.tolerances import EPSILON, SAFETY, UNDERFLOW
+from mipmech.validation import Floats, Numbers
 
-Floats = NDArray[np.float64]
-Numbers = NDArray[np.int64]
 Number = TypeVar("Number", np.float64, np.int64)
 
 CIRCLE = 2 * math.pi

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mipmech.budget import Budget, Stop, Timer
 from mipmech.errors import InputError
@@ -36,9 +35,7 @@ from mipmech.oracles.sweep.circle import (
     unit_vector,
 )
 from mipmech.tolerances import EPSILON, SAFETY
-
-Floats = NDArray[np.float64]
-Numbers = NDArray[np.int64]
+from mipmech.validation import Floats, Numbers
 
 # Directions whose density is graded before a gap is left to the bound.
 TRIED = 48
