@@ -439,7 +439,7 @@ def test_ctrl_c_and_a_killed_worker_from_outside(tmp_path):
     sample, proof = tmp_path / "hard.json", tmp_path / "proof.json"
     make_instance("uniform-ball", 60, 6, seed=1).save(sample)
     code = (
-        "import sys; from mipmech.cli import main, rules\n"
+        "import sys; from mipmech.cli import main\n"
         "import mipmech.budget as b\n"
         "tell = b.Timer.tell\n"
         "def told(self, lower, upper, work):\n"

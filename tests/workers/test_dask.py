@@ -8,17 +8,18 @@ import queue
 import signal
 import subprocess
 import sys
+import time
 from types import SimpleNamespace
 
 import pytest
 
 pytest.importorskip("distributed")
 
-import mipmech
 from mipmech import InputError, certify, check, make_instance
 from mipmech.cli.executors import check_choice
-from mipmech.studies.batch import RunFolder, bench, status
+from mipmech.studies.batch import RunFolder, run_plan, status_of
 from mipmech.studies.batch.folder import RECORDS
+from mipmech.workers import dask
 from mipmech.workers.dask import Cluster, local, on_worker
 from mipmech.workers.executor import Ended, ExecutorLost, Task
 from tests import batches
@@ -66,9 +67,9 @@ def wait_for_a_record(folder, process):
 
 def test_the_same_as_on_this_machine_alone(tmp_path):
     plan = write_plan(tmp_path, SMALL)
-    summary = bench(plan, tmp_path / "cluster", executor=lambda: local(2))
+    summary = run_plan(plan, tmp_path / "cluster", executor=lambda: local(2))
     assert summary.complete
-    assert bench(plan, tmp_path / "here", workers=1).complete
+    assert run_plan(plan, tmp_path / "here", workers=1).complete
     assert results(tmp_path / "cluster") == results(tmp_path / "here")
     proofs = list((tmp_path / "cluster" / "certificates").iterdir())
     assert len(proofs) == 2
@@ -134,7 +135,7 @@ def test_the_scheduler_is_lost(tmp_path, machines):
     assert len(lines(tmp_path / "run")) == summary["done"]
     assert err == ""
     # What is missing can be done elsewhere.
-    assert status(tmp_path / "run").counts["missing"] == summary["missing"]
+    assert status_of(tmp_path / "run").counts["missing"] == summary["missing"]
 
 
 def test_ctrl_c_gives_the_cluster_back(tmp_path, machines):
@@ -210,13 +211,14 @@ def test_no_scheduler(tmp_path):
 
 def test_other_versions_are_refused(machines, monkeypatch):
     Cluster(machines[0]).close()
-    monkeypatch.setattr(mipmech, "__version__", "0.0.0")
+    monkeypatch.setattr(dask, "__version__", "0.0.0")
     with pytest.raises(InputError, match=r"has mipmech 0\.[5-9].*, and 0\.0\.0 asks"):
         wait_for_workers(machines[0])
 
 
 def wait_for_workers(address):
-    while True:  # those that are not there yet cannot be asked
+    deadline = time.monotonic() + PATIENT
+    while time.monotonic() < deadline:  # those that are not there yet cannot be asked
         Cluster(address).close()
 
 
