@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Required, TypedDict, Unpack
 
 import numpy as np
 from pyomo.environ import ConcreteModel, Constraint, Objective, Param, maximize
@@ -15,7 +15,28 @@ from formulations.margin import add_margin, support
 from formulations.rows import linear
 from formulations.unit_norm import UnitNorm
 
-Window = tuple[float, float]
+
+class Options(TypedDict, total=False):
+    """Further arguments of both densities; only the norm must be given.
+
+    norm : the approximation N of the unit sphere
+    lowest, highest : (m,) arrays, range of u·z_i over the directions in question, by default
+        `support`; pass smaller ones if N is a part of the sphere
+    window : the range of b
+    widen : δ of `margin`, a number or (m,) array
+    cliques : agents of which at most one is covered
+    at_least : adds the row ``cutoff``: objective ≥ at_least, which `set_cutoff` moves
+    box : bounds of the coordinates of u, by default their range over the allowed directions
+    """
+
+    norm: Required[UnitNorm]
+    lowest: Floats
+    highest: Floats
+    window: tuple[float, float]
+    widen: float | Floats
+    cliques: Sequence[Sequence[int]]
+    at_least: float
+    box: Bounds
 
 
 def density_model(
@@ -24,15 +45,7 @@ def density_model(
     weight: Floats,
     p: Floats | None,
     eta: tuple[float, float],
-    *,
-    norm: UnitNorm,
-    lowest: Floats | None = None,
-    highest: Floats | None = None,
-    window: Window | None = None,
-    widen: float | Floats = 0.0,
-    cliques: Sequence[Sequence[int]] = (),
-    at_least: float | None = None,
-    box: Bounds | None = None,
+    **options: Unpack[Options],
 ) -> ConcreteModel:
     """Maximise Σ ω_i s_i over u ∈ N, b in the window, η_low ≤ u·p̂ ≤ η_high, in the margin.
 
@@ -44,24 +57,14 @@ def density_model(
 
     *Objective.* If all weights other than 0 are equal, it is the integer Σ s_i, and ``model.scale``
     is the weight of one agent; otherwise it is Σ ω_i s_i and ``model.scale`` is 1. Density is
-    scale · objective in either case.
-
-    *Cutoff.* With ``at_least`` there is a row ``cutoff``: objective ≥ at_least, in units of the
-    objective, which `set_cutoff` moves.
+    scale · objective in either case; the cutoff is in units of the objective.
 
     z : (m, k) array; reach, weight : (m,) arrays; p : (k,) array p̂, a unit vector, or None
     eta : (low, high), relative to ‖p‖
-    norm : the approximation N of the unit sphere
-    lowest, highest : (m,) arrays, range of u·z_i over the directions in question, by default
-        `support`; pass smaller ones if N is a part of the sphere
-    widen : δ of `margin`; cliques : agents of which at most one is covered
-    box : bounds of the coordinates of u, by default their range over the allowed directions
     """
-    model, _ = compose(
-        z, reach, p, eta, norm, lowest, highest, window, widen, box, window_of=_scores
-    )
-    add_cliques(model, cliques)
-    add_objective(model, model.s, weight, at_least)
+    model, _ = compose(z, reach, p, eta, options)
+    add_cliques(model, options.get("cliques", ()))
+    add_objective(model, model.s, weight, options.get("at_least"))
     return model
 
 
@@ -77,34 +80,27 @@ def compose(
     reach: Floats,
     p: Floats | None,
     eta: tuple[float, float],
-    norm: UnitNorm,
-    lowest: Floats | None,
-    highest: Floats | None,
-    window: Window | None,
-    widen: float | Floats,
-    box: Bounds | None,
-    *,
-    window_of: Callable[[Floats, Floats, Floats], Window],
-    near: bool = True,
+    options: Options,
+    soft: bool = False,
 ) -> tuple[ConcreteModel, Floats]:
     """The parts that both densities share; returns the model and ℓ + δ, an (m,) array."""
     z = finite("z", z, np.shape(z))
     m, k = z.shape
     reach = finite("reach", reach, (m,))
-    low, high = eta
+    widen = options.get("widen", 0.0)
+    lowest, highest = options.get("lowest"), options.get("highest")
     if lowest is None or highest is None:
-        least, most = support(z, p, low, high)
+        least, most = support(z, p, *eta)
         lowest = least if lowest is None else lowest
         highest = most if highest is None else highest
-    if window is None:
-        window = window_of(lowest, highest, reach)
-    if box is None:
-        box = support(np.eye(k), p, low, high)
+    ends = reach if soft else 0.0  # the best threshold is some score, or the end of some reach
+    window = options.get("window") or (float(np.min(lowest + ends)), float(np.max(highest + ends)))
+    box = options.get("box") or support(np.eye(k), p, *eta)
     model = ConcreteModel()
-    norm.add(model, k, box)
-    add_eta(model, p, low, high)
+    options["norm"].add(model, k, box)
+    add_eta(model, p, *eta)
     add_margin(
-        model, z, reach, lowest=lowest, highest=highest, window=window, widen=widen, near=near
+        model, z, reach, lowest=lowest, highest=highest, window=window, widen=widen, near=not soft
     )
     return model, reach + finite("widen", widen, (m,))
 
@@ -125,7 +121,3 @@ def add_objective(
     if at_least is not None:
         model.at_least = Param(mutable=True, initialize=float(at_least))
         model.cutoff = Constraint(expr=(model.at_least, linear(coefficients, chosen), None))
-
-
-def _scores(lowest: Floats, highest: Floats, reach: Floats) -> Window:  # noqa: ARG001
-    return float(np.min(lowest)), float(np.max(highest))

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from pyomo.environ import ConcreteModel, Constraint, Var
 
-from formulations.arrays import Bounds, Floats
+from formulations.arrays import Floats
 from formulations.cliques import add_cliques
-from formulations.density import Window, add_objective, compose
+from formulations.density import Options, add_objective, compose
 from formulations.rows import linear, row
-from formulations.unit_norm import UnitNorm
 
 
 def soft_density_model(
@@ -21,15 +19,7 @@ def soft_density_model(
     weight: Floats,
     p: Floats | None,
     eta: tuple[float, float],
-    *,
-    norm: UnitNorm,
-    lowest: Floats | None = None,
-    highest: Floats | None = None,
-    window: Window | None = None,
-    widen: float | Floats = 0.0,
-    cliques: Sequence[Sequence[int]] = (),
-    at_least: float | None = None,
-    box: Bounds | None = None,
+    **options: Unpack[Options],
 ) -> ConcreteModel:
     """Maximise Σ ω_i t_i, t_i the distance that agent i moves; arguments as for `density_model`.
 
@@ -44,9 +34,7 @@ def soft_density_model(
     *Window.* For fixed u the soft density rises in b except where an agent falls off the far end,
     so some u·z_i + ℓ_i is a best threshold, and [min(lowest + ℓ), max(highest + ℓ)] the default.
     """
-    model, longest = compose(
-        z, reach, p, eta, norm, lowest, highest, window, widen, box, window_of=_far_ends, near=False
-    )
+    model, longest = compose(z, reach, p, eta, options, soft=True)
     agents = range(len(z))
     z = np.asarray(z, dtype=np.float64)
     # The upper bounds follow from the rows, but without them, and without presolve, HiGHS 1.15.1
@@ -65,10 +53,6 @@ def soft_density_model(
 
     model.stay = Constraint(agents, rule=stay)
     model.distance = Constraint(agents, rule=distance)
-    add_cliques(model, cliques)
-    add_objective(model, model.t, weight, at_least)
+    add_cliques(model, options.get("cliques", ()))
+    add_objective(model, model.t, weight, options.get("at_least"))
     return model
-
-
-def _far_ends(lowest: Floats, highest: Floats, reach: Floats) -> Window:
-    return float(np.min(lowest + reach)), float(np.max(highest + reach))

@@ -155,9 +155,9 @@ def test_off_the_main_thread():
 
 
 def test_misspelt_options_are_refused():
-    with pytest.raises(InputError, match="no option mip_gap"):
+    with pytest.raises(InputError, match="the option mip_gap"):
         Program(knapsack(), {"mip_gap": 0.1}).solve()
-    with pytest.raises(InputError, match="no option presolve"):
+    with pytest.raises(InputError, match="the option presolve"):
         Program(knapsack(), {"presolve": "perhaps"}).solve()
 
 
