@@ -30,8 +30,8 @@ from mipmech.model.grading import Recount, recount
 from mipmech.model.instance import Instance
 from mipmech.model.mechanism import Mechanism
 from mipmech.model.thresholds import best_threshold
-from mipmech.oracles.ask import ask
 from mipmech.oracles.base import Answer, Oracle
+from mipmech.oracles.call import ask
 from mipmech.oracles.registry import register_oracle
 from mipmech.studies.comparison.compare import compare
 from mipmech.studies.comparison.results import Comparison

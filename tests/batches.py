@@ -86,9 +86,9 @@ def results(folder: Path) -> dict[str, object]:
     """What every job found, without what differs from run to run."""
     found = {}
     for key, record in RunFolder.open(folder).records().last.items():
-        result = dict(record["result"] or {})
+        result = dict(record.result or {})
         result.pop("seconds", None)
-        found[key] = (record["status"], record["reason"], record["bounds"], result)
+        found[key] = (record.status, record.reason, record.bounds, result)
     return found
 
 

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import ast
+import importlib
+import pkgutil
 import subprocess
 import sys
 import tomllib
+from collections import Counter
 
 import mipmech
 from tests.conftest import ROOT
 
-# Each module may import only what stands before it.
+# Each of these may import only what stands before it.
 LAYERS = [
-    "version", "tolerances", "errors", "rationals", "budget", "files", "validation",
-    "workers", "model", "theory", "solver", "oracles", "checker", "design", "studies",
-    "plots", "report", "terminal", "cli",
+    "version", "tolerances", "errors", "rationals", "budget", "files", "validation", "text",
+    "frames", "workers", "model", "theory", "solver", "oracles", "checker", "design", "studies",
+    "plots", "report", "terminal", "cli", "__main__",
 ]  # fmt: skip
+# Within studies: a batch knows nothing of comparisons, which are batches of one task.
+STUDIES = ["spread", "batch", "comparison", "learning"]
+# Results draw themselves: their method plot() imports the picture when it is called.
+PLOTTED = ("model", "oracles", "design", "studies")
 
 
 def modules():
@@ -36,12 +43,85 @@ def imported(path):
 
 def test_imports_go_one_way():
     for path, name in modules():
-        if name == "__init__":
+        if path == ROOT / "mipmech" / "__init__.py":
             continue
         assert name in LAYERS, f"{path} has no place in the layers"
         allowed = LAYERS[: LAYERS.index(name) + 1]
         for other in imported(path):
-            assert other in allowed, f"{path} imports {other}"
+            drawn = other == "plots" and name in PLOTTED and "def plot(" in path.read_text()
+            assert other in allowed or drawn, f"{path} imports {other}"
+
+
+def test_studies_build_on_each_other_in_one_direction():
+    folder = ROOT / "mipmech" / "studies"
+    for path in folder.rglob("*.py"):
+        name = path.relative_to(folder).with_suffix("").parts[0]
+        if name == "__init__":
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            module = getattr(node, "module", None) or ""
+            if isinstance(node, ast.ImportFrom) and module.startswith("mipmech.studies."):
+                other = module.split(".")[2]
+                assert STUDIES.index(other) <= STUDIES.index(name), f"{path} imports {module}"
+
+
+def test_the_checker_shares_only_the_instance_reader():
+    for path in (ROOT / "mipmech" / "checker").glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            module = getattr(node, "module", None) or ""
+            if isinstance(node, ast.ImportFrom) and module.startswith("mipmech"):
+                assert module.split(".")[1] == "checker" or module == "mipmech.model.instance", path
+
+
+def names_of_modules():
+    return {
+        path.parent.name if path.stem == "__init__" else path.stem
+        for path in (ROOT / "mipmech").rglob("*.py")
+    } - {"__main__"}
+
+
+def test_no_name_is_another_one_but_for_a_letter():
+    names = sorted(names_of_modules())
+    for one in names:
+        for other in names:
+            if one < other:
+                assert not _a_letter_apart(one, other), f"{one} and {other}"
+
+
+def _a_letter_apart(one, other):
+    """Whether one letter added, taken away or changed makes one word the other."""
+    shorter, longer = sorted((one, other), key=len)
+    if len(longer) - len(shorter) > 1:
+        return False
+    for place in range(len(longer)):
+        cut = longer[:place] + longer[place + 1 :]
+        same_length = len(longer) == len(shorter)
+        if cut == (shorter[:place] + shorter[place + 1 :] if same_length else shorter):
+            return True
+    return False
+
+
+def test_no_two_classes_have_one_name():
+    classes = Counter()
+    for folder in ("mipmech", "formulations"):
+        for path in (ROOT / folder).rglob("*.py"):
+            tree = ast.parse(path.read_text())
+            classes.update(node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+    assert [name for name, number in classes.items() if number > 1] == []
+
+
+def test_nothing_hides_a_package_or_a_module():
+    for info in pkgutil.walk_packages(mipmech.__path__, "mipmech."):
+        if info.name.endswith("__main__"):
+            continue
+        module = importlib.import_module(info.name)
+        parent, _, name = info.name.rpartition(".")
+        assert getattr(sys.modules[parent], name) is module, info.name
+
+
+def test_few_names_are_public():
+    assert len(mipmech.__all__) <= 28
+    assert mipmech.__all__ == sorted(mipmech.__all__)
 
 
 def test_importing_is_light():

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable
 
 from mipmech.cli import bench, design, studies
-from mipmech.cli.app import app
+from mipmech.cli.shell import app
 from mipmech.errors import InputError
 from mipmech.files import reason
 

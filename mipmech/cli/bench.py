@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 from typer.core import TyperGroup
 
-from mipmech.cli.app import Shell, app, can_be_written, command
 from mipmech.cli.counting import counting
-from mipmech.cli.executors import (
+from mipmech.cli.shell import Shell, app, can_be_written, command
+from mipmech.cli.workers import (
     LocalCluster,
     Retry,
     Scheduler,

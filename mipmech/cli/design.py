@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from mipmech.budget import Budget
-from mipmech.cli.app import (
+from mipmech.cli.shell import (
     InstanceFile,
     Plot,
     Shell,
@@ -21,7 +21,7 @@ from mipmech.cli.app import (
     command,
     written,
 )
-from mipmech.cli.executors import (
+from mipmech.cli.workers import (
     LocalCluster,
     Scheduler,
     Workers,
@@ -38,8 +38,8 @@ from mipmech.model import families
 from mipmech.model.geometry import Geometry, reduce
 from mipmech.model.grading import Recount
 from mipmech.model.instance import Instance
-from mipmech.oracles.ask import eta_of
 from mipmech.oracles.base import Answer, Oracle, infeasible
+from mipmech.oracles.call import eta_of
 from mipmech.oracles.registry import REGISTRY, oracle_named
 from mipmech.workers.processes import cores
 

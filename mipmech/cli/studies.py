@@ -7,7 +7,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from mipmech.cli.app import (
+from mipmech.cli.counting import counting
+from mipmech.cli.shell import (
     Plot,
     Shell,
     Threads,
@@ -16,8 +17,7 @@ from mipmech.cli.app import (
     command,
     written,
 )
-from mipmech.cli.counting import counting
-from mipmech.cli.executors import (
+from mipmech.cli.workers import (
     LocalCluster,
     Retry,
     Scheduler,

@@ -17,11 +17,20 @@ import pytest
 
 import mipmech
 from mipmech import Budget, InputError, Instance
-from mipmech.studies.batch import Plan, RunFolder, bench, expand, export, merge, status
+from mipmech.studies.batch import (
+    Plan,
+    RunFolder,
+    expand,
+    export_run,
+    merge_runs,
+    run_plan,
+    status_of,
+)
 from mipmech.studies.batch.folder import RECORDS
 from mipmech.studies.batch.journal import line_of
+from mipmech.studies.batch.records import Bounds
 from mipmech.studies.batch.runner import Clock
-from mipmech.studies.batch.tasks import Bounds, Outcome
+from mipmech.studies.batch.tasks import JobResult
 from mipmech.workers.processes import Processes
 from tests import batches
 from tests.batches import HEAD, SMALL, TWO_HUNDRED, lines, results, write_plan
@@ -65,7 +74,7 @@ class Sabotage(Processes):
 
 
 def by_eta(folder):
-    records = RunFolder.open(folder).records().last.values()
+    records = (record.to_dict() for record in RunFolder.open(folder).records().last.values())
     return {record["options"]["eta_fraction"]: record for record in records}
 
 
@@ -78,10 +87,10 @@ def test_what_is_on_record_is_what_the_functions_find(tmp_path):
         "[[tasks]]\ntask = 'certify'\n"
         "[[tasks]]\ntask = 'oracle'\noracle = 'cells-soft'\neta = 0.1\n"
     )
-    summary = bench(write_plan(tmp_path, text), workers=2)
+    summary = run_plan(write_plan(tmp_path, text), workers=2)
     assert summary.complete
     assert (summary.stop, summary.total, summary.done) == ("finished", 4, 4)
-    records = RunFolder.open(tmp_path / "plan.run").records().last.values()
+    records = [r.to_dict() for r in RunFolder.open(tmp_path / "plan.run").records().last.values()]
     found = {(r["task"], r["options"].get("oracle")): r for r in records}
     sample = Instance.load(path)
 
@@ -114,18 +123,18 @@ def test_what_is_on_record_is_what_the_functions_find(tmp_path):
 
 def test_nothing_is_done_twice(tmp_path):
     plan = write_plan(tmp_path, SMALL)
-    assert bench(plan, tmp_path / "run", workers=2).done == 6
+    assert run_plan(plan, tmp_path / "run", workers=2).done == 6
     before = (tmp_path / "run" / RECORDS).read_bytes()
-    again = bench(plan, tmp_path / "run", workers=2)
+    again = run_plan(plan, tmp_path / "run", workers=2)
     assert (again.done, again.before, again.complete) == (0, 6, True)
     assert (tmp_path / "run" / RECORDS).read_bytes() == before
     # A plan that has grown does only what is new.
     grown = write_plan(tmp_path, SMALL.replace("[0.5, 0.25]", "[0.5, 0.25, 0.75]"))
-    more = bench(grown, tmp_path / "run", workers=1)
+    more = run_plan(grown, tmp_path / "run", workers=1)
     assert (more.done, more.before) == (2, 6)
     # One that has shrunk leaves the rest alone, and says so.
-    bench(write_plan(tmp_path, SMALL), tmp_path / "run", workers=1)
-    assert status(tmp_path / "run").other == 2
+    run_plan(write_plan(tmp_path, SMALL), tmp_path / "run", workers=1)
+    assert status_of(tmp_path / "run").other == 2
     assert len(list((tmp_path / "run" / "plans").iterdir())) == 2
 
 
@@ -138,7 +147,7 @@ def test_every_kind_of_end_is_a_record(tmp_path):
     plan = write_plan(tmp_path, ETAS)
     said = []
     made = Sabotage(instead)
-    summary = bench(plan, tmp_path / "run", executor=lambda: made, say=said.append)
+    summary = run_plan(plan, tmp_path / "run", executor=lambda: made, say=said.append)
     assert summary.stop == "finished"
     assert summary.failed == {"timeout": 1, "memory": 1, "crashed": 1}
     assert not summary.complete
@@ -152,23 +161,23 @@ def test_every_kind_of_end_is_a_record(tmp_path):
     assert "SIGSEGV" in found[0.5]["reason"]
     assert found[0.3]["status"] == "done"
     assert len(said) == 4
-    shown = status(tmp_path / "run")
+    shown = status_of(tmp_path / "run")
     assert shown.counts == {"timeout": 1, "memory": 1, "crashed": 1, "done": 1}
     assert len(shown.failures) == 3
 
     # Started again, failures are done; asked to, they are tried again, and the last try counts.
-    assert bench(plan, tmp_path / "run", workers=1).done == 0
-    again = bench(plan, tmp_path / "run", workers=1, retry=True)
+    assert run_plan(plan, tmp_path / "run", workers=1).done == 0
+    again = run_plan(plan, tmp_path / "run", workers=1, retry=True)
     assert (again.done, again.before, again.complete) == (3, 1, True)
     assert len(lines(tmp_path / "run")) == 7
     assert {record["attempt"] for record in by_eta(tmp_path / "run").values()} == {1, 2}
-    assert status(tmp_path / "run").counts == {"done": 4}
+    assert status_of(tmp_path / "run").counts == {"done": 4}
 
 
 def test_a_worker_that_dies_once_costs_only_a_repetition(tmp_path):
     mark = str(tmp_path / "mark")
     made = Sabotage({0.5: (_die_once_and_tell, ("arguments", (mark,)))})
-    bench(write_plan(tmp_path, ETAS), tmp_path / "run", executor=lambda: made)
+    run_plan(write_plan(tmp_path, ETAS), tmp_path / "run", executor=lambda: made)
     assert by_eta(tmp_path / "run")[0.5]["reason"] == "RuntimeError: alive"
     assert made.given.count(0.5) == 2
 
@@ -185,45 +194,45 @@ def test_a_broken_instance_among_good_ones(tmp_path):
     task = "[[instances]]\nfiles = ['*.json']\n[[tasks]]\ntask = 'oracle'\noracle = 'sweep'\n"
     plan = write_plan(tmp_path, HEAD + task + "eta_fraction = [0.5, 0.6]\n")
     said = []
-    summary = bench(plan, workers=1, say=said.append)
+    summary = run_plan(plan, workers=1, say=said.append)
     assert (summary.total, summary.done, summary.failed) == (4, 4, {"failed": 2})
     assert "broken.json: agents: is missing" in said[0]
     records = RunFolder.open(tmp_path / "plan.run").records()
-    assert {record["instance"]["name"] for record in records.failed.values()} == {"broken.json"}
-    assert all("agents: is missing" in r["reason"] for r in records.failed.values())
+    assert {record.name for record in records.failed.values()} == {"broken.json"}
+    assert all("agents: is missing" in r.reason for r in records.failed.values())
     # Mended, it is another instance, and its jobs are new.
     mipmech.make_instance("ties", 13, 2, 0).save(tmp_path / "broken.json")
-    mended = bench(plan, workers=1)
+    mended = run_plan(plan, workers=1)
     assert (mended.total, mended.done, mended.before, mended.complete) == (4, 2, 2, True)
-    assert status(tmp_path / "plan.run").other == 2
+    assert status_of(tmp_path / "plan.run").other == 2
 
 
 def test_a_result_that_is_no_json_does_not_end_the_run(tmp_path):
     made = Sabotage({0.5: (_not_a_number,)})
-    summary = bench(write_plan(tmp_path, ETAS), tmp_path / "run", executor=lambda: made)
+    summary = run_plan(write_plan(tmp_path, ETAS), tmp_path / "run", executor=lambda: made)
     assert (summary.done, summary.failed) == (4, {"failed": 1})
     assert "cannot be recorded" in by_eta(tmp_path / "run")[0.5]["reason"]
 
 
 def _not_a_number():
-    return Outcome({"value": math.nan}, Bounds("gain", "gap", 0.0, math.inf, None))
+    return JobResult({"value": math.nan}, Bounds("gain", "gap", 0.0, math.inf, None))
 
 
 def test_only_broken_instances_are_bad_input(tmp_path):
     (tmp_path / "broken.json").write_text("{}")
     task = "[[instances]]\nfiles = ['*.json']\n[[tasks]]\ntask = 'certify'\n"
     with pytest.raises(InputError, match="format"):
-        bench(write_plan(tmp_path, HEAD + task), workers=1)
+        run_plan(write_plan(tmp_path, HEAD + task), workers=1)
 
 
 def test_a_clock_that_jumps(tmp_path):
     """The wall clock may go back a day or forward a year: limits and records do not care."""
     jumps = iter([0.0, 86_400.0, -1e9, 1e9, -5.0] * 100)
     clock = Clock(wall=lambda: 1.7e9 + next(jumps))
-    summary = bench(write_plan(tmp_path, ETAS), tmp_path / "run", workers=2, clock=clock)
+    summary = run_plan(write_plan(tmp_path, ETAS), tmp_path / "run", workers=2, clock=clock)
     assert summary.complete
     assert {record["status"] for record in by_eta(tmp_path / "run").values()} == {"done"}
-    undisturbed = bench(write_plan(tmp_path, ETAS), tmp_path / "other", workers=1)
+    undisturbed = run_plan(write_plan(tmp_path, ETAS), tmp_path / "other", workers=1)
     assert undisturbed.complete
     assert results(tmp_path / "run") == results(tmp_path / "other")
 
@@ -242,26 +251,26 @@ def test_a_machine_that_was_asleep(tmp_path):
     made = Sleepy(1, clock=lambda: base() + hours[0])
     clock = Clock(monotonic=lambda: base() + hours[0])
     plan = write_plan(tmp_path, ETAS)
-    summary = bench(plan, tmp_path / "run", executor=lambda: made, clock=clock)
+    summary = run_plan(plan, tmp_path / "run", executor=lambda: made, clock=clock)
     assert summary.complete
 
 
 def test_a_damaged_record_is_done_again(tmp_path):
     plan = write_plan(tmp_path, ETAS)
-    bench(plan, tmp_path / "run", workers=1)
+    run_plan(plan, tmp_path / "run", workers=1)
     file = tmp_path / "run" / RECORDS
     content = file.read_bytes().splitlines(keepends=True)
     content[1] = content[1].replace(b'"done"', b'"gone"')
     file.write_bytes(b"".join(content))
-    assert status(tmp_path / "run").damaged == 1
-    assert status(tmp_path / "run").counts == {"done": 3, "missing": 1}
-    assert bench(plan, tmp_path / "run", workers=1).done == 1
-    assert status(tmp_path / "run").counts == {"done": 4}
+    assert status_of(tmp_path / "run").damaged == 1
+    assert status_of(tmp_path / "run").counts == {"done": 3, "missing": 1}
+    assert run_plan(plan, tmp_path / "run", workers=1).done == 1
+    assert status_of(tmp_path / "run").counts == {"done": 4}
 
 
 def test_records_of_another_shape_are_no_records(tmp_path):
     plan = write_plan(tmp_path, ETAS)
-    bench(plan, tmp_path / "run", workers=1)
+    run_plan(plan, tmp_path / "run", workers=1)
     first = lines(tmp_path / "run")[0]
     with (tmp_path / "run" / RECORDS).open("ab") as stream:
         stream.write(line_of({"id": 3}) + line_of({"id": "x"}) + line_of({"what": "?"}))
@@ -274,18 +283,18 @@ def test_records_of_another_shape_are_no_records(tmp_path):
         wrong += [{k: v for k, v in whole.items() if k != name} for name in whole]
         stream.writelines(map(line_of, wrong))
         stream.write(b"[" * 100_000 + b"\n")
-    assert status(tmp_path / "run").damaged == 4 + len(wrong)
-    assert bench(plan, tmp_path / "run", workers=1).before == 4
-    export(tmp_path / "run", None)
+    assert status_of(tmp_path / "run").damaged == 4 + len(wrong)
+    assert run_plan(plan, tmp_path / "run", workers=1).before == 4
+    export_run(tmp_path / "run", None)
 
 
 # ------------------------------------------------------------------ limits of the run
 
 
 def test_no_time(tmp_path):
-    summary = bench(write_plan(tmp_path, ETAS), tmp_path / "run", workers=1, budget=Budget(0.0))
+    summary = run_plan(write_plan(tmp_path, ETAS), tmp_path / "run", workers=1, budget=Budget(0.0))
     assert (summary.stop, summary.done, summary.missing) == ("time", 0, 4)
-    assert bench(write_plan(tmp_path, ETAS), tmp_path / "run", workers=1).complete
+    assert run_plan(write_plan(tmp_path, ETAS), tmp_path / "run", workers=1).complete
 
 
 @pytest.mark.parametrize("wrong", ["[]", "{", "{}", '{"name": 1, "jobs": []}',
@@ -293,55 +302,55 @@ def test_no_time(tmp_path):
                          ids=range(6))  # fmt: skip
 def test_a_damaged_plan_is_said(tmp_path, wrong):
     plan = write_plan(tmp_path, ETAS)
-    bench(plan, tmp_path / "run", workers=1, budget=Budget(0.0))
+    run_plan(plan, tmp_path / "run", workers=1, budget=Budget(0.0))
     (file,) = (tmp_path / "run" / "plans").iterdir()
     file.write_text(wrong)
     with pytest.raises(InputError) as caught:
-        status(tmp_path / "run")
+        status_of(tmp_path / "run")
     assert caught.value.file == str(file)
 
 
 def test_no_record_leads_outside(tmp_path):
     """A stranger's folder: an id that is a path, and a certificate to go with it."""
-    bench(write_plan(tmp_path, ETAS), tmp_path / "run", workers=1)
+    run_plan(write_plan(tmp_path, ETAS), tmp_path / "run", workers=1)
     record = lines(tmp_path / "run")[0]
     del record["check"]
     record |= {"id": "../run", "certificate": "certificates/x.json"}
     with (tmp_path / "run" / RECORDS).open("ab") as stream:
         stream.write(line_of(record))
-    merge([tmp_path / "run"], tmp_path / "all")
-    assert status(tmp_path / "all").counts == {"done": 4}
+    merge_runs([tmp_path / "run"], tmp_path / "all")
+    assert status_of(tmp_path / "all").counts == {"done": 4}
 
 
 def test_parts_merge(tmp_path):
     plan = write_plan(tmp_path, SMALL)
     for k in (1, 2, 3):
-        assert bench(plan, tmp_path / str(k), workers=1, part=(k, 3)).total == 2
-    whole = bench(plan, tmp_path / "whole", workers=2)
+        assert run_plan(plan, tmp_path / str(k), workers=1, part=(k, 3)).total == 2
+    whole = run_plan(plan, tmp_path / "whole", workers=2)
     assert whole.total == 6
-    found = merge([tmp_path / "1", tmp_path / "2", tmp_path / "3"], tmp_path / "all")
+    found = merge_runs([tmp_path / "1", tmp_path / "2", tmp_path / "3"], tmp_path / "all")
     assert (found.records, found.added, found.twice) == (6, 6, 0)
     assert results(tmp_path / "all") == results(tmp_path / "whole")
-    assert status(tmp_path / "all").counts == {"done": 6}
-    again = merge([tmp_path / "2", tmp_path / "whole"], tmp_path / "all")
+    assert status_of(tmp_path / "all").counts == {"done": 6}
+    again = merge_runs([tmp_path / "2", tmp_path / "whole"], tmp_path / "all")
     assert (again.records, again.added, again.twice) == (6, 0, 8)
     for proof in (tmp_path / "all" / "certificates").iterdir():
         assert mipmech.check(proof).accepted
     assert len(list((tmp_path / "all" / "certificates").iterdir())) == 2
-    assert bench(plan, tmp_path / "all", workers=1).done == 0
+    assert run_plan(plan, tmp_path / "all", workers=1).done == 0
     with pytest.raises(InputError, match="give k/n"):
-        bench(plan, tmp_path / "x", part=(4, 3))
+        run_plan(plan, tmp_path / "x", part=(4, 3))
 
 
 def test_a_result_counts_before_a_failure(tmp_path):
     plan = write_plan(tmp_path, ETAS)
-    bench(plan, tmp_path / "bad", executor=lambda: Sabotage({0.5: (math.sqrt,)}))
-    bench(plan, tmp_path / "good", workers=1)
+    run_plan(plan, tmp_path / "bad", executor=lambda: Sabotage({0.5: (math.sqrt,)}))
+    run_plan(plan, tmp_path / "good", workers=1)
     assert by_eta(tmp_path / "bad")[0.5]["status"] == "failed"
-    merge([tmp_path / "bad", tmp_path / "good"], tmp_path / "all")
-    assert status(tmp_path / "all").counts == {"done": 4}
-    merge([tmp_path / "good", tmp_path / "bad"], tmp_path / "other")
-    assert status(tmp_path / "other").counts == {"done": 4}
+    merge_runs([tmp_path / "bad", tmp_path / "good"], tmp_path / "all")
+    assert status_of(tmp_path / "all").counts == {"done": 4}
+    merge_runs([tmp_path / "good", tmp_path / "bad"], tmp_path / "other")
+    assert status_of(tmp_path / "other").counts == {"done": 4}
 
 
 def test_looking_at_a_folder_does_not_keep_others_from_working(tmp_path):
@@ -364,9 +373,9 @@ def test_looking_at_a_folder_does_not_keep_others_from_working(tmp_path):
 
 
 def test_merging_into_itself_is_refused(tmp_path):
-    bench(write_plan(tmp_path, ETAS), tmp_path / "run", workers=1)
+    run_plan(write_plan(tmp_path, ETAS), tmp_path / "run", workers=1)
     with pytest.raises(InputError, match="among the folders"):
-        merge([tmp_path / "run"], tmp_path / "run")
+        merge_runs([tmp_path / "run"], tmp_path / "run")
 
 
 # ------------------------------------------------------------------ folders
@@ -382,23 +391,25 @@ def test_two_runs_at_once(tmp_path):
         second = batches.bench(plan, "--out", folder, status=2)
         assert "another run is at work here (process " in second["error"]["message"]
         assert f"process {first.pid} on " in second["error"]["message"]
-        assert status(folder).busy.startswith(f"process {first.pid} on ")
+        assert status_of(folder).busy.startswith(f"process {first.pid} on ")
         with pytest.raises(InputError, match="another run is at work"):
-            merge([folder], folder.parent / "new") and merge([folder.parent / "new"], folder)
+            merge_runs([folder], folder.parent / "new") and merge_runs(
+                [folder.parent / "new"], folder
+            )
     finally:
         os.killpg(first.pid, signal.SIGKILL)
         first.communicate()
-    assert status(folder).busy is None  # a lock does not outlive its holder
+    assert status_of(folder).busy is None  # a lock does not outlive its holder
 
 
 def test_a_folder_that_is_something_else(tmp_path):
     (tmp_path / "thesis.tex").write_text("years of work")
     with pytest.raises(InputError, match="not empty and not a run's folder"):
-        bench(write_plan(tmp_path, ETAS), tmp_path)
+        run_plan(write_plan(tmp_path, ETAS), tmp_path)
     for wrong in (tmp_path / "thesis.tex", tmp_path / "thesis.tex" / "below", "/proc/here"):
         with pytest.raises(InputError, match="cannot be used for a run"):
-            bench(write_plan(tmp_path, ETAS), wrong)
-    for reader in (status, lambda path: export(path, None), RunFolder.open):
+            run_plan(write_plan(tmp_path, ETAS), wrong)
+    for reader in (status_of, lambda path: export_run(path, None), RunFolder.open):
         with pytest.raises(InputError, match="holds no run"):
             reader(tmp_path)
         with pytest.raises(InputError, match="does not exist"):
@@ -409,15 +420,15 @@ def test_a_folder_that_is_something_else(tmp_path):
 def test_a_folder_without_permission(tmp_path):
     (tmp_path / "run").mkdir(mode=0o500)
     with pytest.raises(InputError, match="cannot be used for a run: permission denied"):
-        bench(write_plan(tmp_path, ETAS), tmp_path / "run")
+        run_plan(write_plan(tmp_path, ETAS), tmp_path / "run")
 
 
 def test_what_a_kill_left_half_written_is_swept_away(tmp_path):
     plan = write_plan(tmp_path, SMALL)
-    bench(plan, tmp_path / "run", workers=1)
+    run_plan(plan, tmp_path / "run", workers=1)
     for name in (".run.json.abc", "instances/.x.json.abc", "certificates/.y.json.abc"):
         (tmp_path / "run" / name).write_text("{")
-    bench(plan, tmp_path / "run", workers=1)
+    run_plan(plan, tmp_path / "run", workers=1)
     assert not list((tmp_path / "run").rglob(".*.abc"))
 
 
@@ -427,7 +438,7 @@ def test_large_instances_keep_their_agents_in_a_table(tmp_path):
         + "[[instances]]\nfamily = 'uniform-ball'\nagents = 2000\n"
         + ("[[tasks]]\ntask = 'oracle'\noracle = 'projection'\neta_fraction = 1\n")
     )
-    assert bench(write_plan(tmp_path, text), tmp_path / "run", workers=1).complete
+    assert run_plan(write_plan(tmp_path, text), tmp_path / "run", workers=1).complete
     names = sorted(file.suffix for file in (tmp_path / "run" / "instances").iterdir())
     assert names == [".json", ".npy"]
 
@@ -446,7 +457,7 @@ def test_a_copy_that_was_changed_is_noticed(tmp_path):
         with folder.locked():  # the original is at hand, and makes it good
             expand(Plan.load(plan), folder.keep)
         assert Instance.load(file).digest == digest
-    assert bench(plan, tmp_path / "run", workers=1).complete
+    assert run_plan(plan, tmp_path / "run", workers=1).complete
 
 
 def test_a_copy_that_goes_bad_while_jobs_run_costs_only_its_jobs(tmp_path):
@@ -459,9 +470,9 @@ def test_a_copy_that_goes_bad_while_jobs_run_costs_only_its_jobs(tmp_path):
             return super().__enter__()
 
     plan = write_plan(tmp_path, ETAS.replace("agents = 12", "agents = 21"))
-    summary = bench(plan, tmp_path / "run", executor=lambda: Vandal(1))
+    summary = run_plan(plan, tmp_path / "run", executor=lambda: Vandal(1))
     assert (summary.stop, summary.failed) == ("finished", {"failed": 4})
-    assert bench(plan, tmp_path / "run", workers=1, retry=True).complete
+    assert run_plan(plan, tmp_path / "run", workers=1, retry=True).complete
 
 
 # ------------------------------------------------------------------ disks
@@ -578,8 +589,8 @@ def test_a_time_limit_keeps_what_ended(tmp_path):
 
 
 def test_export(tmp_path):
-    bench(write_plan(tmp_path, SMALL), tmp_path / "run", workers=2)
-    rows = list(csv.DictReader(io.StringIO(export(tmp_path / "run", None))))
+    run_plan(write_plan(tmp_path, SMALL), tmp_path / "run", workers=2)
+    rows = list(csv.DictReader(io.StringIO(export_run(tmp_path / "run", None))))
     assert len(rows) == 6
     certified = [row for row in rows if row["task"] == "certify"]
     assert len(certified) == 2
@@ -590,17 +601,19 @@ def test_export(tmp_path):
         assert (tmp_path / "run" / row["certificate"]).exists()
 
     parquet = pytest.importorskip("pyarrow.parquet")
-    export(tmp_path / "run", tmp_path / "t.parquet", "parquet")
+    export_run(tmp_path / "run", tmp_path / "t.parquet", "parquet")
     table = parquet.read_table(tmp_path / "t.parquet").to_pylist()
     assert [row["id"] for row in table] == [row["id"] for row in rows]
     assert {type(row["lower"]) for row in table} == {float}
     with pytest.raises(InputError, match="needs a name"):
-        export(tmp_path / "run", None, "parquet")
+        export_run(tmp_path / "run", None, "parquet")
 
 
 def test_a_name_that_looks_like_a_formula_is_inert(tmp_path):
     replace(mipmech.make_instance("ties", 12, 2, 0), name="=cmd()").save(tmp_path / "x.json")
     task = "[[instances]]\nfiles = ['x.json']\n[[tasks]]\ntask = 'oracle'\noracle = 'sweep'\n"
-    bench(write_plan(tmp_path, HEAD + task + "eta_fraction = 0.5\n"), tmp_path / "run", workers=1)
-    (row,) = csv.DictReader(io.StringIO(export(tmp_path / "run", None)))
+    run_plan(
+        write_plan(tmp_path, HEAD + task + "eta_fraction = 0.5\n"), tmp_path / "run", workers=1
+    )
+    (row,) = csv.DictReader(io.StringIO(export_run(tmp_path / "run", None)))
     assert row["instance"] == "'=cmd()"

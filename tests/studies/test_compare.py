@@ -10,11 +10,13 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import pytest
 
+import mipmech
 from mipmech import (
     Budget,
     InputError,
@@ -26,13 +28,18 @@ from mipmech import (
     make_instance,
     recount,
 )
+from mipmech.budget import Stop
 from mipmech.cli import main
 from mipmech.model import reduce
+from mipmech.oracles.base import grade
 from mipmech.oracles.registry import oracle_named
-from mipmech.report.words import summary
-from mipmech.studies.comparison.compare import Settings, _Work, answer_all, compare, open_instances
-from mipmech.studies.comparison.results import CLOSED, FILE, Bounds, Comparison
+from mipmech.report import reading as report_reading
+from mipmech.studies.batch import RunFolder
+from mipmech.studies.batch.asking import CLOSED, ComparisonSettings, Reference
+from mipmech.studies.comparison.compare import compare, sources_of
+from mipmech.studies.comparison.results import CALLS
 from mipmech.studies.spread import Spread
+from tests.comparisons import Draws
 from tests.conftest import ROOT
 from tests.terminal import read_on
 
@@ -85,8 +92,6 @@ def test_answers_are_those_of_the_oracles(found):
 
 
 def _asked(run):
-    from mipmech.oracles.registry import oracle_named
-
     return oracle_named(run.oracle, seed=run.seed)
 
 
@@ -146,55 +151,57 @@ def test_nothing_visible_and_one_direction(found):
     assert found.qualities("cells", [line]) == {}
 
 
+def again(folder):
+    """The comparison that a run's folder holds."""
+    (found,) = report_reading.read(folder).comparisons
+    return found
+
+
+def figures(found):
+    """Everything but times."""
+    runs = [
+        (
+            run.instance, run.oracle, run.seed, run.record, run.error, run.mechanism,
+            [(c.eta_fraction, c.lower, c.upper, c.status, c.gain, c.gain_two) for c in run.calls],
+        )
+        for run in found.runs
+    ]  # fmt: skip
+    problems = [
+        (p.digest, p.name, p.group, p.gain.lower, p.gain.upper, p.gain.level, p.gain.best,
+         [(b.lower, b.upper, b.level) for b in p.densities])
+        for p in found.problems
+    ]  # fmt: skip
+    return runs, problems, found.settings, found.doubts, found.complete
+
+
 def test_the_record_comes_back(found, folder):
-    again = Comparison.load(folder)
-    assert again.to_dict() == found.to_dict()
-    assert repr(again) == repr(found)
-    for problem in again.problems:
+    back = again(folder)
+    assert figures(back) == figures(found)
+    assert back.runs == found.runs
+    assert repr(back) == repr(found)
+    for problem in back.problems:
         copy = Instance.load(folder / problem.file)
         assert copy.digest == problem.digest
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("{", "not JSON"),
-        ("[]", "not a comparison"),
-        ('{"format": "other"}', "not a comparison"),
-        ('{"format": "mipmech/comparison@1"}', "not a whole comparison"),
-    ],
-)
-def test_broken_records_are_refused(tmp_path, text, said):
-    (tmp_path / FILE).write_text(text)
-    with pytest.raises(InputError, match=said):
-        Comparison.load(tmp_path)
-
-
-def test_a_record_without_its_parts_is_refused(found, tmp_path):
-    for spoil in (
-        lambda c: c["runs"][0].update(instance="another"),
-        lambda c: c["problems"][0].update(densities=[]),
-        lambda c: c["problems"][0]["gain"].pop("upper"),
-        lambda c: c["problems"][0]["gain"].update(upper=None),
-        lambda c: c["runs"][0]["calls"][0].update(eta_fraction=0.123),
-        lambda c: c.pop("settings"),
-    ):
-        content = json.loads(json.dumps(found.to_dict()))
-        spoil(content)
-        (tmp_path / FILE).write_text(json.dumps(content))
-        with pytest.raises(InputError, match="not a whole comparison"):
-            Comparison.load(tmp_path)
-    with pytest.raises(InputError, match="cannot be read"):
-        Comparison.load(tmp_path / "nowhere")
+def test_what_is_on_record_is_not_done_again(found, folder):
+    told = []
+    same = compare(
+        [MIXTURE, "ties-m20-k3-s1", *(Instance.load(folder / p.file) for p in found.problems[2:])],
+        ["cells", "ransac", "random", "projection", "sweep", "cells-soft"],
+        eta_fractions=ETAS, seeds=(0, 1), workers=1, out=folder, watch=told.append,
+    )  # fmt: skip
+    assert told[-1].done == told[0].done == told[0].total
+    assert same.runs == found.runs
 
 
 def test_bounds():
-    bounds = Bounds(0.3, np.nextafter(0.3, 1), "proved", 0.0)
+    bounds = Reference(0.3, np.nextafter(0.3, 1), "proved", 0.0)
     assert bounds.closed
     assert bounds.share(0.3) == 1
     assert bounds.share(0.15) == pytest.approx(0.5)
-    assert Bounds(0.0, 0.0, "proved", 0.0).share(0.0) == 1
-    assert not Bounds(0.3, 0.4, "proved", 0.0).closed
+    assert Reference(0.0, 0.0, "proved", 0.0).share(0.0) == 1
+    assert not Reference(0.3, 0.4, "proved", 0.0).closed
     assert Spread.of([]) is None
     assert Spread.of([3.0, 1.0, 2.0]) == Spread(1, 1.5, 2, 2.5, 3, 3)
 
@@ -206,25 +213,87 @@ def test_workers_change_nothing_but_the_time():
         compare(samples, ["ransac", "cells"], seeds=[0], eta_fractions=[0.5], workers=n)
         for n in (1, 2)
     )
-
-    def figures(found):
-        return [
-            (run.instance, run.oracle, [(c.lower, c.gain) for c in run.calls]) for run in found.runs
-        ]
-
     assert figures(one) == figures(two)
-    assert [p.gain.upper for p in one.problems] == [p.gain.upper for p in two.problems]
+
+
+@dataclass(frozen=True)
+class Lazy(mipmech.Oracle):
+    """Has no answer, and says so."""
+
+    def __call__(self, geometry, eta, budget):
+        return grade(self, geometry, eta, None, stop=Stop.NO_ANSWER, timer=budget.start())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", [1, 2])
+def test_oracles_of_ones_own(workers, tmp_path):
+    """As objects, or registered by name; the records hold what they are."""
+    mipmech.register_oracle("draws-few", partial(Draws, 3))
+    asked = ["cells", Draws(number=5), Lazy(), "draws-few"]
+    sample = make_instance("uniform-ball", 15, 2, seed=1)
+    found = compare(
+        [sample], asked, seeds=[0, 1], eta_fractions=[0.5], workers=workers, out=tmp_path
+    )
+    assert found.oracles == ["cells", "Draws", "Lazy", "draws-few"]
+    assert [run.record for run in found.runs_of("Draws")] == [
+        "Draws(number=5, seed=0)", "Draws(number=5, seed=1)"
+    ]  # fmt: skip
+    assert [run.record for run in found.runs_of("draws-few")] == [
+        "Draws(number=3, seed=0)", "Draws(number=3, seed=1)"
+    ]  # fmt: skip
+    assert [run.seed for run in found.runs_of("Lazy")] == [None]
+    assert {run.error for run in found.runs} == {None}
+    assert found.summary("Draws").density.min > 0
+    assert figures(again(tmp_path)) == figures(found)
+
+
+def test_what_is_no_oracle_is_refused():
+    class Silent:
+        def __call__(self, geometry, eta, budget):
+            raise NotImplementedError
+
+    sample = make_instance("uniform-ball", 15, 2, seed=1)
+    for bad, said in (
+        (Silent(), "does not say whether it is soft"),
+        (Draws, "cannot be called with"),
+        ("drows", "there is no oracle 'drows'"),
+    ):
+        with pytest.raises(InputError, match=said):
+            compare([sample], [bad], workers=1)
+    with pytest.raises(InputError, match="two of the class Draws"):
+        compare([sample], [Draws(2), Draws(3)], workers=1)
+    with pytest.raises(InputError, match="give a list of oracles"):
+        compare([sample], "cells", workers=1)
+
+
+def test_an_oracle_that_cannot_travel_is_refused_with_the_remedy():
+    @dataclass(frozen=True)
+    class Local(mipmech.Oracle):
+        def __call__(self, geometry, eta, budget):
+            return grade(self, geometry, eta, None, stop=Stop.NO_ANSWER, timer=budget.start())
+
+    sample = make_instance("uniform-ball", 15, 2, seed=1)
+    with pytest.raises(InputError, match="or give workers=1"):
+        compare([sample], [Local()], eta_fractions=[0.5], workers=2, reference_seconds=0.0)
+    compare([sample], [Local()], eta_fractions=[0.5], workers=1, reference_seconds=0.0)
+
+
+def test_frames_and_pictures(found):
+    frame = found.to_frame()
+    assert list(frame.columns) == list(CALLS)
+    assert len(frame) == sum(len(run.calls) or 1 for run in found.runs)
+    assert found.plot().axes
 
 
 def test_progress_is_told():
     told = []
     sample = make_instance("uniform-ball", 15, 2, seed=1)
     compare([sample], ["random"], seeds=[0], eta_fractions=[0.5], workers=1, watch=told.append)
-    assert [p.done for p in told] == [1, 2, 3]
+    assert [p.done for p in told] == [0, 1, 2, 3]
     assert {p.total for p in told} == {3}
     assert told[-1].left == 0
     assert told[0].left > 0
-    assert sample.name in told[0].note
+    assert sample.name in told[1].note
 
 
 def test_no_time_leaves_an_empty_record():
@@ -235,18 +304,18 @@ def test_no_time_leaves_an_empty_record():
     assert (found.problems, found.runs, found.violations) == ((), (), [])
 
 
-def test_runs_whose_references_did_not_come_are_kept():
-    """Jobs are done in random order, so that one cut short has runs without certificates."""
-    samples = [make_instance("uniform-ball", 15, 2, seed=seed) for seed in range(3)]
-    asked = Settings(("random",), (0.9, 0.5), (0,))
-    work = _Work(samples, asked, 1, [])
-    chosen = oracle_named("random")
-    work.runs.append(answer_all(samples[1], "random", 0, chosen, asked.eta_fractions, 1.0))
-    found = work._comparison(Budget().start(), complete=False)
+def test_runs_whose_references_did_not_come_are_kept(tmp_path):
+    sample = make_instance("uniform-ball", 15, 2, seed=1)
+    compare([sample], ["random"], eta_fractions=[0.9, 0.5], seeds=[0], workers=1, out=tmp_path)
+    records = tmp_path / "records.jsonl"
+    lines = records.read_bytes().splitlines(keepends=True)
+    records.write_bytes(b"".join(line for line in lines if b'"task":"ask"' in line))
+    found = again(tmp_path)
     (problem,), (run,) = found.problems, found.runs
-    assert problem.digest == run.instance == samples[1].digest
+    assert not found.complete
+    assert problem.digest == run.instance == sample.digest
     assert [bounds.upper for bounds in problem.densities] == [1.0, 1.0]
-    assert not problem.gain.closed
+    assert problem.gain.upper == mipmech.theory.gain_ceiling(sample)
     assert found.qualities("random") == {}
     assert found.summary("random").unknown.median == 1
     assert found.violations == []
@@ -307,9 +376,6 @@ def test_an_open_density_takes_what_the_file_states():
     assert wrong.to_dict()["doubts"] == [doubt]
     # Its word does not count then: nobody knows the optimum.
     assert (wrong.problems[0].densities[0].level, wrong.qualities("ransac")) == ("proved", {})
-    text = " ".join(map(str, summary(wrong)))
-    assert doubt in text
-    assert "No value lies above" not in text
     # And here our own reference does.
     (doubt,) = compared(0.001, 0.001).doubts
     assert "is said to be at most 0.001, but there is a rule with" in doubt
@@ -328,15 +394,15 @@ def test_what_is_stated_too_high_is_named():
 
 
 def test_runs_refute_what_is_stated_even_if_the_reference_failed():
-    bounds = Bounds(0.0, 1.0, "proved", 0.0, (0.2, 0.3))
-    assert bounds.settled(0.3)[0] == Bounds(0.2, 0.3, "stated", 0.0, (0.2, 0.3))
-    same, doubt = bounds.settled(0.4)
+    bounds, stated = Reference(0.0, 1.0, "proved", 0.0), (0.2, 0.3)
+    assert bounds.settled(0.3, stated)[0] == Reference(0.2, 0.3, "stated", 0.0)
+    same, doubt = bounds.settled(0.4, stated)
     assert (same, doubt) == (bounds, "at most 0.3, but there is a rule with 0.4")
-    closed = Bounds(0.25, 0.25, "proved", 0.0, (0.2, 0.3))
-    assert closed.settled(0.25) == (closed, None)
+    closed = Reference(0.25, 0.25, "proved", 0.0)
+    assert closed.settled(0.25, stated) == (closed, None)
     # As narrow as a hand writes it.
-    third = Bounds(0.0, 1.0, "proved", 0.0, (1 / 3, 1 / 3))
-    assert third.settled(np.nextafter(1 / 3, 1))[1] is None
+    third = (1 / 3, 1 / 3)
+    assert bounds.settled(np.nextafter(1 / 3, 1), third)[1] is None
 
 
 def test_what_is_known_is_kept_whichever_of_two_is_named_first():
@@ -358,7 +424,7 @@ def test_the_same_instance_under_two_names_is_said():
         reference_seconds=0.0,
     )  # fmt: skip
     assert len(found.problems) == 1
-    assert found.settings["left_out"] == ["again is uniform-ball-m15-k2-s1 under another name"]
+    assert found.left_out == ("again is uniform-ball-m15-k2-s1 under another name",)
 
 
 def test_a_family_is_told_by_its_whole_name():
@@ -380,7 +446,6 @@ def test_the_best_rule_may_be_an_oracles():
     ("bad", "field"),
     [
         ({"oracles": ()}, "oracles"),
-        ({"oracles": ("best",)}, "oracle"),
         ({"oracles": ("cells", "cells")}, "oracles"),
         ({"eta_fractions": (1.5,)}, "etas"),
         ({"eta_fractions": (float("nan"),)}, "etas"),
@@ -393,17 +458,17 @@ def test_the_best_rule_may_be_an_oracles():
 )
 def test_settings_are_checked(bad, field):
     with pytest.raises(InputError) as error:
-        Settings(**{"oracles": ("cells",), **bad})
+        ComparisonSettings(**{"oracles": ("cells",), **bad}).checked()
     assert error.value.field == field
 
 
 def test_instances_are_found(tmp_path):
-    assert len(open_instances(SMALL)) == len(list(SMALL.glob("*.json")))
-    assert open_instances("costs-m9-k2-s5")[0].size == 9
+    assert len(sources_of(SMALL)) == len(list(SMALL.glob("*.json")))
+    assert sources_of("costs-m9-k2-s5")[0].load().size == 9
     with pytest.raises(InputError, match="no instance files"):
-        open_instances(tmp_path)
+        sources_of(tmp_path)
     with pytest.raises(InputError, match="cannot be read"):
-        open_instances("magic-m9-k2-s5")
+        sources_of("magic-m9-k2-s5")
     with pytest.raises(InputError, match="there are none"):
         compare([], ["cells"])
 
@@ -420,16 +485,17 @@ def run(capsys, *arguments):
 def test_the_command(capsys, tmp_path):
     status, out, err = run(
         capsys, "compare", "ties-m12-k2-s1", "uniform-ball-m12-k3-s1", "--oracles",
-        "cells,random", "--seeds", "0,1", "--etas", "0.9,0.5", "--workers", 1, "--out", tmp_path,
+        "cells,random", "--seeds", "0,1", "--etas", "0.9,0.5", "--workers", 1, "--out",
+        tmp_path / "run",
     )  # fmt: skip
     assert status == 0
     assert "2 oracles on 2 instances" in out
     assert "greatest gain known for 2 of 2" in out
     assert "random" in out
     assert "0 s left" in err
-    assert len(Comparison.load(tmp_path).runs) == 2 * 3
+    assert len(again(tmp_path / "run").runs) == 2 * 3
     page = tmp_path / "page.html"
-    status, out, _ = run(capsys, "report", tmp_path, "-o", page)
+    status, out, _ = run(capsys, "report", tmp_path / "run", "-o", page)
     assert status == 0
     assert "wrote" in out
     assert page.read_text().lower().startswith("<!doctype html>")
@@ -441,7 +507,7 @@ def test_the_command_as_json(capsys):
     )
     assert (status, err) == (0, "")
     content = json.loads(out)
-    assert content["format"] == "mipmech/comparison@1"
+    assert content["format"] == "mipmech/comparison@2"
     assert content["violations"] == []
 
 
@@ -452,7 +518,7 @@ def test_the_command_as_json(capsys):
         (["--etas", "0.5,x"], "etas"),
         (["--seeds", "0.5"], "whole numbers"),
         (["--workers", "0"], "workers"),
-        (["--out", "/dev/null/here"], "cannot be made"),
+        (["--out", "/dev/null/here"], "cannot be used for a run"),
     ],
 )
 def test_bad_commands(capsys, arguments, said):
@@ -486,9 +552,6 @@ def test_ctrl_c_keeps_what_is_finished(tmp_path):
     os.close(terminal)
     assert program.returncode == 1
     assert "cut short" in out
-    kept = Comparison.load(tmp_path)
+    kept = again(tmp_path)
     assert not kept.complete
-    # The easy one has all its certificates; the other is there if its run was finished.
-    first, *others = kept.problems
-    assert first.name == "ties-m12-k2-s1"
-    assert {problem.digest for problem in others} <= {run.instance for run in kept.runs}
+    assert 3 <= len(RunFolder.open(tmp_path).records().last) < 6

@@ -1,15 +1,14 @@
-"""Jobs on worker processes: nothing is lost, dead workers are replaced, estimates are honest."""
+"""Estimates of the time that is left are honest."""
 
 from __future__ import annotations
 
-import os
-import time
+from dataclasses import dataclass
 
 import pytest
 
-from mipmech import Budget
-from mipmech.studies.forecast import Forecast, Job, duration, run
-from mipmech.workers.processes import ONE_THREAD, cores
+from mipmech.studies.batch.forecast import Forecast
+from mipmech.text import estimate
+from mipmech.workers.processes import cores
 
 
 def double(x):
@@ -20,60 +19,14 @@ def fail(x):
     raise ValueError(f"no {x}")
 
 
-def die(_x):
-    os._exit(3)
-
-
-def threads(_x):
-    return [os.environ.get(name) for name in ONE_THREAD]
-
-
-def sleepy(x):
-    time.sleep(x)
-    return x
+@dataclass(frozen=True)
+class Job:
+    kind: str
+    limit: float
 
 
 def jobs(work, values, limit=1.0):
-    return [Job(work, (value,), work.__name__, limit) for value in values]
-
-
-@pytest.mark.parametrize("workers", [1, 2])
-def test_every_job_ends_once(workers):
-    todo = [*jobs(double, range(7)), *jobs(fail, [7])]
-    ended = list(run(todo, workers, Budget().start()))
-    assert sorted(done.place for done in ended) == list(range(8))
-    for done in ended:
-        if done.place == 7:
-            assert done.result is None
-            assert done.error == "ValueError: no 7"
-        else:
-            assert (done.result, done.error) == (2 * done.place, None)
-
-
-def test_a_dead_worker_costs_only_its_job():
-    todo = [*jobs(double, range(3)), *jobs(die, [0]), *jobs(double, range(5))]
-    ended = {done.place: done for done in run(todo, 2, Budget().start())}
-    assert sorted(ended) == list(range(9))
-    assert ended[3].error == "the worker process ended with status 3"
-    assert [place for place, done in ended.items() if done.error is not None] == [3]
-
-
-def test_workers_use_one_thread_and_leave_the_environment_alone():
-    before = {name: os.environ.get(name) for name in ONE_THREAD}
-    (done,) = run(jobs(threads, [0]), 2, Budget().start())
-    assert done.result == ["1"] * len(ONE_THREAD)
-    assert {name: os.environ.get(name) for name in ONE_THREAD} == before
-
-
-def test_the_time_limit_ends_workers():
-    begun = time.monotonic()
-    assert list(run(jobs(sleepy, [60.0, 60.0]), 2, Budget(1.0).start())) == []
-    assert time.monotonic() - begun < 30
-
-
-def test_no_time_no_job():
-    for workers in (1, 2):
-        assert list(run(jobs(double, range(3)), workers, Budget(0.0).start())) == []
+    return [Job(work.__name__, limit) for _ in values]
 
 
 def test_the_forecast_learns_from_each_kind():
@@ -105,7 +58,7 @@ def test_a_job_without_time_takes_none():
 
 
 def test_durations_are_as_exact_as_an_estimate():
-    assert [duration(s) for s in (0.2, 59.4, 61, 3599, 3700, 90_000)] == [
+    assert [estimate(s) for s in (0.2, 59.4, 61, 3599, 3700, 90_000)] == [
         "0 s", "59 s", "1:01", "59:59", "1 h 1 min", "25 h 0 min",
     ]  # fmt: skip
 

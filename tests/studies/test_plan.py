@@ -313,7 +313,8 @@ def test_the_record_of_a_plan_is_json(tmp_path):
 
 def test_labels_say_what_a_job_is(tmp_path):
     text = HEAD + INSTANCES + ORACLE + "oracle = 'random'\nseed = 3\nrepetitions = 2\n"
-    labels = [job.label for job in expand(plan_of(tmp_path, text)).jobs]
+    expansion = expand(plan_of(tmp_path, text))
+    labels = [expansion.label(job) for job in expansion.jobs]
     assert labels == [
         "oracle random at η = 0.5 seed 3 on ties-m12-k2-s0",
         "oracle random at η = 0.5 seed 3 again (2) on ties-m12-k2-s0",

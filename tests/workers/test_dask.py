@@ -16,7 +16,7 @@ import pytest
 pytest.importorskip("distributed")
 
 from mipmech import InputError, certify, check, make_instance
-from mipmech.cli.executors import check_choice
+from mipmech.cli.workers import check_choice
 from mipmech.studies.batch import RunFolder, run_plan, status_of
 from mipmech.studies.batch.folder import RECORDS
 from mipmech.workers import dask

@@ -35,7 +35,7 @@ Record = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Line:
+class Entry:
     """A record on its way to the disk, with the files that it names: path -> content."""
 
     key: str
@@ -108,8 +108,8 @@ class Journal:
             raise InputError("is not a plain file, so no records are kept in it", file=path)
         self._end = _cut_torn_end(self._file)
         sync_folder(path.parent)
-        self._inbox: queue.SimpleQueue[Line | None] = queue.SimpleQueue()
-        self._settled: queue.SimpleQueue[Line] = queue.SimpleQueue()
+        self._inbox: queue.SimpleQueue[Entry | None] = queue.SimpleQueue()
+        self._settled: queue.SimpleQueue[Entry] = queue.SimpleQueue()
         self._fault: Exception | None = None
         self._given = self._taken = 0
         self._thread = threading.Thread(target=self._work, name="journal", daemon=True)
@@ -119,7 +119,7 @@ class Journal:
         self, key: str, record: Mapping[str, Any], attached: Mapping[Path, bytes] | None = None
     ) -> None:
         """Have a record written, after its files; it is safe when `settled` names its key."""
-        entry = Line(key, line_of(record), attached or {})
+        entry = Entry(key, line_of(record), attached or {})
         self._given += 1
         self._inbox.put(entry)
 
@@ -166,7 +166,7 @@ class Journal:
             for entry in lot:
                 self._settled.put(entry)
 
-    def _lot(self) -> tuple[list[Line], bool]:
+    def _lot(self) -> tuple[list[Entry], bool]:
         """The next records to write together; whether more may come."""
         first = self._inbox.get()
         if first is None:
@@ -184,7 +184,7 @@ class Journal:
             lot.append(entry)
         return lot, True
 
-    def _write(self, lot: list[Line]) -> None:
+    def _write(self, lot: list[Entry]) -> None:
         folders = set()
         for entry in lot:
             for path, content in entry.attached.items():

@@ -16,8 +16,8 @@ from mipmech.budget import Budget, Trace
 from mipmech.design import algorithm1
 from mipmech.design.certificate import Certificate, certify
 from mipmech.model.instance import Instance
-from mipmech.oracles.ask import eta_of
 from mipmech.oracles.base import Oracle
+from mipmech.oracles.call import eta_of
 from mipmech.oracles.registry import oracle_named
 from mipmech.rationals import round_down
 from mipmech.studies.batch.asking import (

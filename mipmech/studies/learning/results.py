@@ -16,6 +16,7 @@ import numpy as np
 from mipmech import files
 from mipmech.budget import Stop
 from mipmech.errors import InputError, shorten
+from mipmech.frames import frame
 from mipmech.model.geometry import reduce
 from mipmech.model.mechanism import Mechanism
 from mipmech.model.population import Smoothed
@@ -27,6 +28,10 @@ Kind = Literal["smoothed", "data"]
 
 FORMAT = "mipmech/learning@2"
 FILE = "learning.json"
+# Columns of the table of all samples.
+COLUMNS = (
+    "size", "repeat", "lower", "upper", "gap", "gain", "at_least", "promised", "seconds",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, repr=False)
@@ -316,6 +321,23 @@ class LearningCurve:
             enough = self.source.deviation(middle, self.settings.delta) < gain
             low, high = (low, middle) if enough else (middle, high)
         return high
+
+    def to_frame(self) -> Any:
+        """All samples as a data frame of pandas, or of polars where there is no pandas."""
+        rows = [
+            (
+                point.size, point.repeat, point.lower, point.upper, point.gap, point.gain,
+                point.at_least, point.promised, point.seconds,
+            )
+            for point in self.points
+        ]  # fmt: skip
+        return frame(COLUMNS, rows)
+
+    def plot(self) -> Any:
+        """A matplotlib figure of the curve."""
+        from mipmech.plots.learning import learning_picture  # noqa: PLC0415  (matplotlib is slow)
+
+        return learning_picture(self)
 
     def to_dict(self) -> dict[str, Any]:
         """The object printed under ``--json``, and the content of the file."""
