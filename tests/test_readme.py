@@ -20,7 +20,6 @@ import shlex
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -29,6 +28,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 CONSOLE = re.compile(r"(?<=```console\n).*?(?=```)", re.DOTALL)
 PYTHON = re.compile(r"(?<=```python\n).*?(?=```)", re.DOTALL)
+WITH_PYTHON = [page for page in PAGES if PYTHON.search(page.read_text())]
 # Commands that take more than a second or two.
 SLOW = ("bench", "compare", "learn", "report")
 
@@ -101,13 +101,15 @@ def with_python(text: str, folder: Path) -> str:
     return done.stdout
 
 
-def sessions() -> Iterator[object]:
+def sessions() -> list[object]:
     """Every console block of every page, as a parameter of the test."""
+    found: list[object] = []
     for page in PAGES:
         for block in CONSOLE.findall(page.read_text()):
             verbs = [command.split()[1] for command, _ in commands(block)]
             slow = [pytest.mark.slow] if set(verbs) & set(SLOW) else []
-            yield pytest.param(block, id=f"{page.stem}-{'-'.join(verbs)}", marks=slow)
+            found.append(pytest.param(block, id=f"{page.stem}-{'-'.join(verbs)}", marks=slow))
+    return found
 
 
 @pytest.mark.parametrize("block", sessions())
@@ -116,15 +118,15 @@ def test_shown_output_is_true(block, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", [p for p in PAGES if PYTHON.search(p.read_text())])
+@pytest.mark.parametrize("page", WITH_PYTHON, ids=lambda page: page.stem)
 def test_python_examples_are_true(page, tmp_path):
     text = page.read_text()
     assert with_python(text, prepared(tmp_path)) == text
 
 
 def test_there_is_something_to_check():
-    assert len(list(sessions())) >= 5
-    assert PYTHON.search((ROOT / "README.md").read_text())
+    assert len(sessions()) >= 5
+    assert ROOT / "README.md" in WITH_PYTHON
 
 
 def test_the_readme_is_short():
