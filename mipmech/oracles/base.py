@@ -192,26 +192,27 @@ def grade(
     stop: Stop,
     timer: Timer,
     upper: Fraction | None = None,
-    level: Level | None = None,
-    soft: bool = False,
+    level: Level = "attested",
     work: Mapping[str, int] | None = None,
 ) -> Answer:
     """Recount a proposal and make it an answer; raise `OracleFault` for a broken promise."""
-    record = repr(oracle)
-    if mechanism is None:
-        return Answer(eta, None, upper, level, stop, timer.seconds, record, soft, work or {})
-    found = recount(geometry.instance, mechanism)
-    if not found.eta_within(eta, geometry.band * geometry.p_norm):
+    found = None if mechanism is None else recount(geometry.instance, mechanism)
+    if found is not None and not found.eta_within(eta, geometry.band * geometry.p_norm):
         raise OracleFault(f"asked for η = {eta!r}, got a mechanism with η = {found.eta!r}")
-    answer = Answer(eta, found, upper, level, stop, timer.seconds, record, soft, work or {})
+    if timer.interrupted and stop is Stop.TIME:
+        stop = Stop.INTERRUPTED
+    answer = Answer(
+        eta, found, upper, None if upper is None else level, stop, timer.seconds, repr(oracle),
+        oracle.soft, work or {},
+    )  # fmt: skip
     if upper is not None and answer.lower > upper:
         raise OracleFault(
             f"found {float(answer.lower)!r}, which is above its own bound {float(upper)!r}"
         )
-    return replace(answer, stop=Stop.CLOSED) if answer.closed else answer
+    return replace(answer, stop=Stop.CLOSED) if found is not None and answer.closed else answer
 
 
-def answer_infeasible(oracle: Oracle, eta: float, timer: Timer, soft: bool = False) -> Answer:
+def answer_infeasible(oracle: Oracle, eta: float, timer: Timer) -> Answer:
     """The answer where no direction has this η."""
-    none, record = Fraction(0), repr(oracle)
-    return Answer(eta, None, none, "proved", Stop.INFEASIBLE, timer.seconds, record, soft)
+    none, stop = Fraction(0), Stop.INFEASIBLE
+    return Answer(eta, None, none, "proved", stop, timer.seconds, repr(oracle), oracle.soft)

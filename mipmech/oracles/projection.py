@@ -38,13 +38,5 @@ class Projection(Oracle):
         direction = from_reduced(geometry, u, 0.0)
         found = densest_threshold(geometry.instance, direction, widen=spread * geometry.unit)
         timer.tell(found.recount.density, found.upper, 1)
-        return grade(
-            self,
-            geometry,
-            eta,
-            found.recount.mechanism,
-            upper=found.upper,
-            level="attested",
-            stop=Stop.FINISHED,
-            timer=timer,
-        )
+        mechanism, upper = found.recount.mechanism, found.upper
+        return grade(self, geometry, eta, mechanism, stop=Stop.FINISHED, timer=timer, upper=upper)

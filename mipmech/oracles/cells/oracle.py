@@ -106,6 +106,11 @@ class Keeper:
         if self.recount is None or better(found, self.recount):
             self.recount = found
 
+    @property
+    def mechanism(self) -> Mechanism | None:
+        """The best mechanism found."""
+        return None if self.recount is None else self.recount.mechanism
+
 
 # ------------------------------------------------------------------ at a fixed η
 
@@ -136,16 +141,10 @@ class Cells(Oracle):
             search, best, stop = density_search(geometry, eta, timer, self.limit(budget))
         mass = masses(geometry.instance.weights[geometry.weight > 0])
         return grade(
-            self,
-            geometry,
-            eta,
-            None if best.recount is None else best.recount.mechanism,
+            self, geometry, eta, best.mechanism, stop=stop, timer=timer,
             upper=min(Fraction(1), Fraction(search.upper) * mass.unit),
-            level="attested",
-            stop=Stop.INTERRUPTED if timer.interrupted and stop is Stop.TIME else stop,
-            timer=timer,
             work={"nodes": search.nodes},
-        )
+        )  # fmt: skip
 
 
 def density_search(
@@ -199,7 +198,7 @@ class CellsSoft(Cells):
         """The mechanism of greatest soft density with u·p = η, and a bound."""
         timer = budget.start()
         if infeasible(geometry, eta):
-            return answer_infeasible(self, eta, timer, soft=True)
+            return answer_infeasible(self, eta, timer)
         part = slice_at(geometry, eta)
         y, shift, slack, reach = _scores(part, part.reach)
         problem = CellProblem(
@@ -225,17 +224,9 @@ class CellsSoft(Cells):
         if best.recount is None:
             offer(_any_direction(problem.dimension), 0.0)
         return grade(
-            self,
-            geometry,
-            eta,
-            None if best.recount is None else best.recount.mechanism,
-            upper=_above(search, problem) * unit,
-            level="attested",
-            stop=Stop.INTERRUPTED if timer.interrupted and stop is Stop.TIME else stop,
-            timer=timer,
-            soft=True,
-            work={"nodes": search.nodes},
-        )
+            self, geometry, eta, best.mechanism, stop=stop, timer=timer,
+            upper=_above(search, problem) * unit, work={"nodes": search.nodes},
+        )  # fmt: skip
 
 
 def _run(search: CellSearch, timer: Timer, most: float) -> Stop:

@@ -138,15 +138,8 @@ class Heuristic(Oracle, ABC):
         explorer = Explorer(slice_at(geometry, eta), timer)
         with timer.listening():
             stop = self._search(explorer)
-        return grade(
-            self,
-            geometry,
-            eta,
-            None if explorer.found is None else explorer.found.mechanism,
-            stop=stop,
-            timer=timer,
-            work={"directions": explorer.tried},
-        )
+        work = {"directions": explorer.tried}
+        return grade(self, geometry, eta, explorer.mechanism, stop=stop, timer=timer, work=work)
 
     def _search(self, explorer: Explorer) -> Stop:
         timer = explorer.timer

@@ -121,7 +121,7 @@ class MilpSoft(Milp):
 def _ask(oracle: Milp, geometry: Geometry, eta: float, budget: Budget, gap: float | None) -> Answer:
     timer = budget.start()
     if infeasible(geometry, eta):
-        return answer_infeasible(oracle, eta, timer, soft=gap is not None)
+        return answer_infeasible(oracle, eta, timer)
     part = slice_at(geometry, eta)
     goal: Goal = Density.on(part) if gap is None else SoftDensity(part, gap)
     search = Search(part, goal, timer)
@@ -139,19 +139,11 @@ def _ask(oracle: Milp, geometry: Geometry, eta: float, budget: Budget, gap: floa
             search.look(1, thorough=False)
     if timer.interrupted:
         stop = Stop.INTERRUPTED
-    mechanism = None if search.found is None else search.found.mechanism
     return grade(
-        oracle,
-        geometry,
-        eta,
-        mechanism,
-        stop=stop,
-        timer=timer,
+        oracle, geometry, eta, search.mechanism, stop=stop, timer=timer,
         upper=goal.exactly(search.upper),
-        level="attested",
-        soft=gap is not None,
         work={"cones_counted": search.work, "models_solved": search.models, "nodes": search.nodes},
-    )
+    )  # fmt: skip
 
 
 def soft_bound(

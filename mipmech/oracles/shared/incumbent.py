@@ -8,7 +8,7 @@ import numpy as np
 
 from mipmech.budget import Timer
 from mipmech.model.grading import Recount
-from mipmech.model.mechanism import from_reduced
+from mipmech.model.mechanism import Mechanism, from_reduced
 from mipmech.oracles.shared.goals import Goal
 from mipmech.oracles.shared.recovery import augment
 from mipmech.oracles.shared.slices import Slice
@@ -32,6 +32,11 @@ class Incumbent:
         self.timer = timer
         self.found: Recount | None = None
         self.best = best
+
+    @property
+    def mechanism(self) -> Mechanism | None:
+        """The best mechanism found."""
+        return None if self.found is None else self.found.mechanism
 
     def offer(self, v: Floats) -> bool:
         """Recount a direction; whether it is better than all before."""

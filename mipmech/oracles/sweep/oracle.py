@@ -99,16 +99,9 @@ class Sweep(Oracle):
         density = Fraction(0) if best is None else best.density
         timer.tell(density, upper, len(directions))
         return grade(
-            self,
-            geometry,
-            eta,
-            None if best is None else best.mechanism,
-            stop=Stop.FINISHED,
-            timer=timer,
-            upper=upper,
-            level="attested",
-            work={"directions": len(directions)},
-        )
+            self, geometry, eta, None if best is None else best.mechanism, stop=Stop.FINISHED,
+            timer=timer, upper=upper, work={"directions": len(directions)},
+        )  # fmt: skip
 
 
 @dataclass(eq=False)
@@ -171,18 +164,13 @@ class _Density:
             self.timer.tell(self.density, upper, len(most))
         stop = Stop.FINISHED
         if self.timer.left == 0 and (most is None or self.density < upper):
-            stop = Stop.INTERRUPTED if self.timer.interrupted else Stop.TIME
+            stop = Stop.TIME
+        mechanism = None if self.best is None else self.best.mechanism
+        work = {"agents": len(self.mass), "directions": self.tried}
         return grade(
-            self.oracle,
-            self.geometry,
-            self.eta,
-            None if self.best is None else self.best.mechanism,
-            stop=stop,
-            timer=self.timer,
-            upper=upper,
-            level="attested",
-            work={"agents": len(self.mass), "directions": self.tried},
-        )
+            self.oracle, self.geometry, self.eta, mechanism, stop=stop, timer=self.timer,
+            upper=upper, work=work,
+        )  # fmt: skip
 
     def row_bounds(self) -> Numbers | None:
         """For each agent, what is covered at most when it sets the threshold; None: out of time."""
