@@ -1,155 +1,263 @@
-"""A comparison read from a folder, fit to be shown: every number finite, every text harmless.
+"""A run's folder, read so that it can be shown: also half written, also a stranger's.
 
-The folder may come from a stranger. `Comparison.load` sees to it that everything has its place;
-here texts are seen to be texts and numbers numbers, so that nothing fails later, in a picture.
+Records come typed and cleaned (`studies.batch.records`). Here it is seen to that each answers the
+question of its job, with what its tables and pictures need. A record that does not is passed over
+and counted; only a folder without a readable plan is refused.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, is_dataclass, replace
+from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from mipmech.errors import InputError, shorten
-from mipmech.report.writing import clean
-from mipmech.studies.comparison.results import FILE, Bounds, Call, Comparison, Problem, Run
+from mipmech.errors import InputError
+from mipmech.studies.batch.asking import ComparisonSettings
+from mipmech.studies.batch.folder import PlanRecord, RunFolder
+from mipmech.studies.batch.jobs import Job
+from mipmech.studies.batch.records import (
+    Figure,
+    Options,
+    Record,
+    Size,
+    Subject,
+    kind_of,
+    typed,
+)
+from mipmech.studies.comparison.assembly import assemble, reference_of, run_of
+from mipmech.studies.comparison.results import Comparison
+from mipmech.text import clean, short
 
-# Deeper than this, settings are shown as an ellipsis.
-DEEPEST = 6
 # Pictures fail with numbers near the largest float.
 LARGEST = 1e100
+# Texts of strangers that are longer are cut.
+LONGEST_NAME, LONGEST_REASON = 400, 2000
+# What comes of taking a stranger's values for what they should be; `InputError` is a ValueError.
+FAULTS = (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, RecursionError)
 
 
-def read(folder: Path) -> Comparison:
-    """The comparison in a folder, checked."""
-    file = folder / FILE
+@dataclass(frozen=True)
+class Asked:
+    """What is shown of a job's options."""
+
+    eta: Figure | None = None
+    eta_fraction: Figure | None = None
+    options: Options = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class OracleCalls:
+    """The calls of an oracle that Algorithm 1 made, and those that it could skip."""
+
+    made: Size
+    skipped: Size
+
+
+class Planned(NamedTuple):
+    """A job of the plan: its kind, and the digest of its instance."""
+
+    kind: str
+    digest: str
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A run of a plan, as far as it has come.
+
+    text : the plan as it was written
+    planned : whether there is a plan
+    busy : whether somebody is at work on it
+    jobs : id -> job of the plan; without a plan, of the records
+    records : id -> what is on record, in its order; None if it cannot be understood
+    damaged : lines of the record that cannot be read at all
+    comparisons : those of the plan, as far as they have come
+    lost : why others cannot be shown
+    alone : whether a comparison is all there is
+    """
+
+    name: str
+    text: str
+    planned: bool
+    busy: bool
+    jobs: Mapping[str, Planned]
+    records: Mapping[str, Record | None]
+    damaged: int
+    comparisons: tuple[Comparison, ...]
+    lost: tuple[str, ...]
+    alone: bool
+
+    @cached_property
+    def entries(self) -> list[Record]:
+        """What became of the jobs, in the order of the plan."""
+        return [found for key in self.jobs if (found := self.records.get(key)) is not None]
+
+    @property
+    def odd(self) -> int:
+        """Records of the plan's jobs that cannot be understood."""
+        return sum(key in self.records and self.records[key] is None for key in self.jobs)
+
+    @property
+    def others(self) -> int:
+        """Records of jobs that the plan does not have."""
+        return sum(key not in self.jobs for key in self.records) if self.planned else 0
+
+    @property
+    def missing(self) -> int:
+        """Jobs that are not on record."""
+        return len(self.jobs) - len(self.entries) - self.odd
+
+    @cached_property
+    def failed(self) -> list[Record]:
+        """The jobs that ended without a result."""
+        return [entry for entry in self.entries if not entry.done]
+
+    @cached_property
+    def newest(self) -> datetime | None:
+        """When the newest record was written."""
+        return max((entry.ended for entry in self.entries), default=None)
+
+    @property
+    def groups(self) -> list[str]:
+        """The families or folders of its instances, in their order."""
+        return list(dict.fromkeys(entry.instance.group for entry in self.entries))
+
+    @property
+    def size(self) -> int:
+        """How many instances there are."""
+        return len({job.digest for job in self.jobs.values()})
+
+    def of(self, task: str) -> list[Record]:
+        """The jobs of a task that have a result."""
+        return [entry for entry in self.entries if entry.task == task and entry.done]
+
+
+def read(path: Path) -> Batch:
+    """The run in a folder, as it stands at this moment."""
+    folder = RunFolder.open(path)
+    # In this order: a run that ends meanwhile is one that goes on, with all its records.
+    busy, plan, found = folder.busy is not None, folder.plan(), folder.records()
+    listed = () if plan is None else plan.jobs
+    by_id = {job.id: job for job in listed}
+    records = {key: understood(record, by_id.get(key)) for key, record in found.last.items()}
+    known = {key: record for key, record in records.items() if record is not None}
+    if plan is None:
+        jobs = {key: Planned(record.kind, record.instance.digest) for key, record in known.items()}
+        return Batch("", "", False, busy, jobs, records, found.damaged + len(records) - len(jobs),
+                     (), (), False)  # fmt: skip
+    comparisons, lost = _comparisons(plan, {key: known[key] for key in by_id if key in known})
+    return Batch(
+        name=short(plan.name, LONGEST_NAME),
+        text=plan.text,
+        planned=True,
+        busy=busy,
+        jobs={job.id: Planned(kind_of(job.task, _cut(job.options)), job.subject) for job in listed},
+        records=records,
+        damaged=found.damaged,
+        comparisons=comparisons,
+        lost=lost,
+        alone=len(comparisons) == 1 and not lost and all(map(_part_of_comparison, listed)),
+    )
+
+
+def _part_of_comparison(job: Job) -> bool:
+    return job.task in ("reference", "ask") and job.repetition == 0
+
+
+def _comparisons(
+    plan: PlanRecord, records: Mapping[str, Record]
+) -> tuple[tuple[Comparison, ...], tuple[str, ...]]:
+    """The comparisons of a plan, each on its own: one that is faulty costs no other."""
+    found, lost = [], []
+    for given in plan.comparisons if isinstance(plan.comparisons, list) else [plan.comparisons]:
+        try:
+            settings = typed(given, ComparisonSettings, "the settings of a comparison")
+            subjects = typed(plan.subjects, tuple[Subject, ...], "a list of instances")
+            once = {subject.digest: subject for subject in subjects}.values()
+            found.append(assemble(settings, once, plan.jobs, records, plan.left_out))
+        except InputError as error:
+            lost.append(clean(str(error)))
+        except FAULTS as error:
+            lost.append(f"the plan is not whole ({type(error).__name__})")
+    return tuple(found), tuple(lost)
+
+
+# ------------------------------------------------------------------ a record
+
+
+def understood(record: Record, job: Job | None) -> Record | None:
+    """The record, fit to be shown; None if it is not what it should be."""
     try:
-        return checked(Comparison.load(folder))
-    except InputError as error:
-        raise error.located(file) from None
-    except RecursionError:
-        raise InputError("is nested too deeply to be a comparison", file=file) from None
-    except (LookupError, TypeError, ArithmeticError) as error:
-        said = f"is not a whole comparison: {type(error).__name__} {error}; make it again"
-        raise InputError(said, file=file) from None
-
-
-def checked(found: Comparison) -> Comparison:
-    """The same comparison, fit to be shown; raises `InputError`, naming the field, if it is not."""
-    settings = plain(found.settings)
-    oracles, fractions = settings.get("oracles"), settings.get("eta_fractions")
-    if not isinstance(oracles, list) or not all(isinstance(name, str) for name in oracles):
-        raise InputError("is not a list of names", field="settings.oracles")
-    if not isinstance(fractions, list):
-        raise InputError("is not a list of numbers", field="settings.eta_fractions")
-    for fraction in fractions:
-        check_number(fraction, "settings.eta_fractions")
-    problems = tuple(_problem(problem, len(fractions)) for problem in found.problems)
-    known = {problem.digest for problem in problems}
-    if len(known) < len(problems):
-        raise InputError("holds the same instance twice; keep one", field="problems")
-    runs = tuple(checked_run(run, fractions) for run in found.runs)
-    for run in runs:
-        if run.instance not in known:
-            raise InputError("names an instance that is not among the problems", field="runs")
-    check_number(found.seconds, "seconds")
-    return replace(
-        found,
-        problems=problems,
-        runs=runs,
-        settings=settings,
-        made_by=plain(found.made_by),
-        doubts=tuple(cleaned(doubt, "doubts") for doubt in found.doubts),
-    )
-
-
-def _problem(problem: Problem, questions: int) -> Problem:
-    if len(problem.densities) != questions:
-        raise InputError(
-            f"has {len(problem.densities)} densities for {questions} values of η", field="problems"
+        if job is not None:
+            _agree((record.task, record.options), (job.task, job.options))
+            _agree(record.instance.digest, job.subject)
+        asked = typed(record.options, Asked, "the options of a job")
+        numbers = (record.seconds, record.allowed, record.bounds, record.events, asked)
+        if not _can_be_drawn((*numbers, _result(record))):
+            raise InputError("has a number that cannot be drawn")
+        names = {"name": record.instance.name, "group": record.instance.group}
+        return replace(
+            record,
+            task=short(record.task, LONGEST_NAME),
+            options=_cut(record.options),
+            instance=replace(record.instance, **_cut(names)),
+            reason=None if record.reason is None else short(record.reason, LONGEST_REASON),
+            started=None if record.started is None else _in_utc(record.started),
+            ended=_in_utc(record.ended),
         )
-    for bounds in (problem.gain, *problem.densities):
-        check_bounds(bounds)
-    for size in (problem.agents, problem.rank):
-        if not isinstance(size, int) or isinstance(size, bool) or size < 0:
-            raise InputError(f"has {shorten(size)} for a size", field="problems")
-    if not isinstance(problem.digest, str) or not isinstance(problem.file, str):
-        raise InputError("has a digest or a file that is no text", field="problems")
-    return replace(
-        problem, name=cleaned(problem.name, "problems"), group=cleaned(problem.group, "problems")
-    )
+    except FAULTS:
+        return None
 
 
-def check_bounds(bounds: Bounds) -> None:
-    """Refuse bounds that are none."""
-    for value in (bounds.lower, bounds.upper, bounds.seconds):
-        check_number(value, "problems")
-    if not 0 <= bounds.lower <= bounds.upper:
-        raise InputError(f"has bounds {bounds.lower} and {bounds.upper}", field="problems")
-    if bounds.stated is not None:
-        if not isinstance(bounds.stated, (list, tuple)) or len(bounds.stated) != 2:
-            raise InputError(f"has {shorten(bounds.stated)} for what is stated", field="problems")
-        for value in bounds.stated:
-            check_number(value, "problems")
-    if bounds.level not in ("proved", "attested", "stated"):
-        raise InputError(f"has a bound of level {shorten(bounds.level)}", field="problems")
+def _agree(one: object, other: object) -> None:
+    if one != other:
+        raise InputError("answers another question")
 
 
-def checked_run(run: Run, fractions: list[float]) -> Run:
-    """The same run, fit to be shown."""
-    if run.seed is not None and (not isinstance(run.seed, int) or isinstance(run.seed, bool)):
-        raise InputError(f"has {shorten(run.seed)} for a seed", field="runs")
-    return replace(
-        run,
-        oracle=cleaned(run.oracle, "runs"),
-        record=cleaned(run.record, "runs"),
-        error=None if run.error is None else cleaned(run.error, "runs"),
-        calls=tuple(_call(call, fractions) for call in run.calls),
-    )
+def _result(record: Record) -> Any:
+    """What a record is shown by, beside its bounds; raises if that is not there."""
+    if record.task == "ask":
+        run, options = run_of(record), record.options
+        asked = (record.instance.digest, options["oracle"], options["seed"])
+        _agree((run.instance, run.oracle, run.seed), asked)
+        _agree({call.eta_fraction for call in run.calls} - set(options["eta_fractions"]), set())
+        return run
+    if record.done and record.task in ("certify", "reference"):
+        if record.upper is None:
+            raise InputError("has no upper bound")
+        if record.task == "reference":
+            found = reference_of(record)
+            _agree(sorted((0.0, found.lower, found.upper)), [0.0, found.lower, found.upper])
+            return found
+    return calls_of(record) if record.done and record.task == "solve" else None
 
 
-def _call(call: Call, fractions: list[float]) -> Call:
-    if call.eta_fraction not in fractions:
-        raise InputError(
-            f"asks at η = {shorten(call.eta_fraction)}, which is no setting", field="runs"
-        )
-    numbers = [call.eta_fraction, call.eta, call.lower, call.seconds, call.gain, call.gain_two]
-    numbers += [] if call.upper is None else [call.upper]
-    for seconds, value, bound in call.trace:
-        numbers += [seconds, value] if bound is None else [seconds, value, bound]
-    for number in numbers:
-        check_number(number, "runs")
-    return replace(
-        call,
-        soft=call.soft is True,
-        status=cleaned(call.status, "runs"),
-        stop=cleaned(call.stop, "runs"),
-    )
+def calls_of(record: Record) -> OracleCalls:
+    """The calls of the oracle in a "solve" record with a result."""
+    return typed((record.result or {})["oracle_calls"], OracleCalls, "a number of calls")
 
 
-def check_number(value: object, field: str) -> None:
-    """Refuse what is no number, or none that can be drawn."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise InputError(f"has {shorten(value)} where a number belongs", field=field)
-    if not abs(value) <= LARGEST:  # nor NaN
-        raise InputError(f"has {shorten(value)}, which nobody can have measured", field=field)
+def _can_be_drawn(value: Any) -> bool:
+    """Whether all numbers in it are; objects that nobody draws are not looked into."""
+    if isinstance(value, (int, float)):
+        return abs(value) <= LARGEST
+    if isinstance(value, tuple):
+        return all(map(_can_be_drawn, value))
+    return not is_dataclass(value) or all(map(_can_be_drawn, vars(value).values()))
 
 
-def cleaned(value: object, field: str) -> str:
-    """A stranger's text, cleaned."""
-    if not isinstance(value, str):
-        raise InputError(f"has {shorten(value)} where a text belongs", field=field)
-    return clean(value)
+def _cut(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The same with shorter texts."""
+    return {
+        name: short(value, LONGEST_NAME) if isinstance(value, str) else value
+        for name, value in values.items()
+    }
 
 
-def plain(value: Any, depth: int = 0) -> Any:
-    """The same value with all texts in it cleaned."""
-    if isinstance(value, str):
-        return clean(value) if value else value
-    if depth > DEEPEST:
-        return "…"
-    if isinstance(value, dict):
-        return {clean(str(key)): plain(entry, depth + 1) for key, entry in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain(entry, depth + 1) for entry in value]
-    return value
+def _in_utc(when: datetime) -> datetime:
+    """The same moment; without a zone, it is taken for UTC."""
+    if not 2000 <= when.year < 3000:
+        raise InputError(f"has the year {when.year}")
+    return when.replace(tzinfo=UTC) if when.tzinfo is None else when.astimezone(UTC)

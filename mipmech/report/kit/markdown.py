@@ -1,35 +1,28 @@
-"""The report as GitHub markdown: the summary and the tables."""
+"""A view as GitHub markdown: the summary and the tables."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-from mipmech.report.tables import Table, capped, tables
-from mipmech.report.words import Name, Sentence, summary, title
-from mipmech.studies.comparison.results import Comparison
+from mipmech.report.kit.sentence import Name, Sentence
+from mipmech.report.kit.table import Table
+from mipmech.report.kit.view import View
 
 # What would become a link, an image, emphasis, a formula, code or another cell.
 ACTIVE = "\\`*_[]|~$#!@"
 
 
-def markdown(comparison: Comparison, level: int = 1, before: str = "") -> str:
+def markdown(view: View, level: int = 1, before: str = "") -> str:
     """The whole text.
 
     level, before : of its heading, and what stands before it there
     """
-    return written(before + title(comparison), summary(comparison), tables(comparison), level)
-
-
-def written(
-    heading: str, sentences: Iterable[Sentence], entries: Iterable[Table], level: int = 1
-) -> str:
-    """A heading, a summary and tables."""
-    parts = [f"{'#' * level} {escaped(heading)}"]
-    parts += [_sentence(sentence) for sentence in sentences]
-    for entry in entries:
-        table = capped(entry)
+    parts = [f"{'#' * level} {escaped(before + view.title)}", *map(_sentence, view.summary)]
+    for table in view.tables:
         parts += [f"{'#' * level}# {table.title}", escaped(table.note), _table(table)]
-    return "\n\n".join(parts) + "\n"
+    below = [
+        markdown(part, level + 1, f"Comparison {number}: ")
+        for number, part in enumerate(view.parts, 1)
+    ]
+    return "\n".join(["\n\n".join(filter(None, parts)) + "\n", *below])
 
 
 def escaped(text: str) -> str:

@@ -1,29 +1,31 @@
-"""The pictures of a batch, each with its finding in words."""
+"""The pictures of a batch."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mipmech.report import svg
-from mipmech.report.batch_reading import Batch, Entry
-from mipmech.report.figures import (
+from mipmech.plots.looks import (
+    BLUE,
     COLOURS,
     DASHES,
+    GREY,
+    GRID,
     MARKS,
-    WIDE,
-    Look,
-    Picture,
-    closing_in,
+    VERMILLION,
     looks_of,
     share_axis,
     time_axis,
 )
-from mipmech.report.writing import THIN, count, duration, listed, moment, percent, short
+from mipmech.report.kit.picture import WIDE, Picture, closing_in
+from mipmech.report.kit.svg import drawn
+from mipmech.report.reading import Batch
+from mipmech.studies.batch.records import Record
 from mipmech.studies.spread import Spread
+from mipmech.text import THIN, count, duration, listed, moment, percent, short
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -47,13 +49,10 @@ SHORTEST = 1e-4
 
 def kinds(batch: Batch) -> list[str]:
     """The kinds of jobs that are told apart in pictures, the most frequent."""
-    counts: dict[str, int] = {}
-    for entry in batch.entries:
-        counts[entry.kind] = counts.get(entry.kind, 0) + 1
-    most = sorted(counts, key=lambda kind: -counts[kind])
-    if len(most) <= MOST_KINDS:
+    counts = Counter(entry.kind for entry in batch.entries)
+    if len(counts) <= MOST_KINDS:
         return list(counts)
-    chosen = set(most[: MOST_KINDS - 1])
+    chosen = {kind for kind, _ in counts.most_common(MOST_KINDS - 1)}
     return [*(kind for kind in counts if kind in chosen), OTHER]
 
 
@@ -62,19 +61,19 @@ def kinds(batch: Batch) -> list[str]:
 
 def by_size(batch: Batch) -> list[Picture]:
     """The time of every job by the number of agents and by kind, side by side."""
-    entries = [entry for entry in batch.entries if entry.agents > 0]
+    entries = [entry for entry in batch.entries if entry.instance.agents > 0]
     if not entries:
         return []
     names = kinds(batch)
-    looks, classes = looks_of(names), _classes([entry.agents for entry in entries])
-    groups: dict[str, list[Entry]] = {name: [] for name in names}
+    looks, classes = looks_of(names), _classes([entry.instance.agents for entry in entries])
+    groups: dict[str, list[Record]] = {name: [] for name in names}
     for entry in entries:
         groups[entry.kind if entry.kind in groups else OTHER].append(entry)
 
     def draw(figure: Figure) -> None:
         axes = figure.subplots()
         for number in range(1, len(classes), 2):
-            axes.axvspan(number - 0.5, number + 0.5, color=svg.GRID, alpha=0.35, linewidth=0)
+            axes.axvspan(number - 0.5, number + 0.5, color=GRID, alpha=0.35, linewidth=0)
         for place, (name, found) in enumerate(groups.items()):
             offset = 0.84 * ((place + 0.5) / len(groups) - 0.5)
             look = looks[name]
@@ -82,7 +81,7 @@ def by_size(batch: Batch) -> list[Picture]:
                 part = [entry for entry in found if entry.done == done]
                 face: dict[str, Any] = {} if done else {"markerfacecolor": "none"}
                 axes.plot(
-                    [_class(classes, entry.agents) + offset for entry in part],
+                    [_class(classes, entry.instance.agents) + offset for entry in part],
                     [max(SHORTEST, entry.seconds) for entry in part],
                     look.mark, color=look.colour, markersize=look.size - 0.5, alpha=0.75,
                     markeredgewidth=0 if done else 1.0,
@@ -100,12 +99,11 @@ def by_size(batch: Batch) -> list[Picture]:
     said = []
     for name, found in groups.items():
         took = Spread.of(entry.seconds for entry in found)
-        if took is not None:
-            said.append(f"{name} {duration(took.median)} ({duration(took.max)})")
-    caption = f"Median (most) of each kind: {'; '.join(said)}."
-    caption += " Hollow: without a result." if any(not entry.done for entry in entries) else ""
+        said += [f"{name} {duration(took.median)} ({duration(took.max)})"] if took else []
+    hollow = ", hollow marks without a result" if batch.failed else ""
+    caption = f"Median (longest) of each kind{hollow}: {'; '.join(said)}."
     title = "Time by kind and size"
-    return [Picture(title, svg.drawn(WIDE, draw, "s", f"{title}. {caption}"), caption)]
+    return [Picture(title, drawn(WIDE, draw, "s", f"{title}. {caption}"), caption)]
 
 
 def _classes(sizes: Sequence[int]) -> list[tuple[int, int]]:
@@ -121,10 +119,8 @@ def _class(classes: Sequence[tuple[int, int]], size: int) -> int:
 
 
 def _range(least: int, most: int) -> str:
-    def number(value: int) -> str:
-        return f"{value:,}" if value < 100_000 else f"{value:.3g}"
-
-    return number(least) if least == most else f"{number(least)}–{number(most)}"
+    shown = [f"{value:,}" if value < 100_000 else f"{value:.3g}" for value in (least, most)]
+    return "–".join(dict.fromkeys(shown))
 
 
 # ------------------------------------------------------------------ over the wall clock
@@ -135,19 +131,15 @@ def finished(batch: Batch) -> list[Picture]:
     if len(batch.entries) < 2:
         return []
     entries = sorted(batch.entries, key=lambda entry: entry.ended)
-    first = min([entry.started for entry in entries if entry.started], default=entries[0].ended)
-    first = min(first, entries[0].ended)
+    first = min([entries[0].ended, *(entry.started for entry in entries if entry.started)])
     ended = [(entry.ended - first).total_seconds() for entry in entries]
     failed = [when for when, entry in zip(ended, entries, strict=True) if not entry.done]
     unit, name = _unit(ended[-1])
-    total = len(batch.jobs)
+    total = len(batch.jobs) if batch.missing > 0 else 0
 
     def draw(figure: Figure) -> None:
         axes = figure.subplots()
-        for values, colour, dash in (
-            (ended, svg.BLUE, "-"),
-            (failed, svg.VERMILLION, (0, (4, 1.5))),
-        ):
+        for values, colour, dash in ((ended, BLUE, "-"), (failed, VERMILLION, (0, (4, 1.5)))):
             if values:
                 when, number = _thinned(values)
                 axes.step(
@@ -155,19 +147,22 @@ def finished(batch: Batch) -> list[Picture]:
                     [0, *number, len(values)], where="post", color=colour, linestyle=dash,
                     linewidth=1.7,
                 )  # fmt: skip
-        if batch.missing > 0:
-            axes.axhline(total, color=svg.GREY, linewidth=0.9, linestyle=(0, (3, 2)))
+        if total:
+            axes.axhline(total, color=GREY, linewidth=0.9, linestyle=(0, (3, 2)))
         axes.set_xlim(0, max(ended[-1] / unit, 1e-6))
-        axes.set_ylim(0, 1.06 * (total if batch.missing > 0 else len(entries)))
+        axes.set_ylim(0, 1.06 * (total or len(entries)))
         axes.set_xlabel(f"{name} since the first job began")
         axes.set_ylabel("jobs that have ended")
         axes.grid(axis="y")
 
-    caption = _pace(entries, first, ended[-1], total if batch.missing > 0 else 0)
-    if failed:
-        caption += f" Dashed, below: {count(len(failed), 'job')} without a result."
+    rate = len(entries) / ended[-1] if ended[-1] > 0 else 0.0
+    pace = f"{60 * rate:,.3g} a minute" if rate < 10 else f"{rate:,.3g} a second"
+    caption = f"{count(len(entries), 'job')} from {moment(first)} to {moment(entries[-1].ended)}"
+    caption += f", {pace}"
+    caption += f"; grey: the {total:,} of the plan" if total else ""
+    caption += f"; dashed: {len(failed):,} without a result" if failed else ""
     title = "Jobs over time"
-    return [Picture(title, svg.drawn(WIDE, draw, "w", f"{title}. {caption}"), caption)]
+    return [Picture(title, drawn(WIDE, draw, "w", f"{title}. {caption}."), f"{caption}.")]
 
 
 def _thinned(values: Sequence[float]) -> tuple[list[float], list[int]]:
@@ -175,14 +170,6 @@ def _thinned(values: Sequence[float]) -> tuple[list[float], list[int]]:
     step = max(1, -(-len(values) // STEPS))
     places = sorted({*range(step - 1, len(values), step), len(values) - 1})
     return [values[place] for place in places], [place + 1 for place in places]
-
-
-def _pace(entries: Sequence[Entry], first: datetime, seconds: float, total: int) -> str:
-    last = entries[-1].ended
-    rate = len(entries) / seconds if seconds > 0 else 0.0
-    pace = f"{60 * rate:,.3g} a minute" if rate < 10 else f"{rate:,.3g} a second"
-    said = f"{count(len(entries), 'job')} ended between {moment(first)} and {moment(last)}, {pace}."
-    return said + (f" Grey: the {total:,} of the plan." if total else "")
 
 
 def _unit(seconds: float) -> tuple[float, str]:
@@ -236,12 +223,12 @@ def gaps(batch: Batch) -> list[Picture]:
     ]
     caption = f"Of {count(len(found), 'certificate')}, the gap came to at most {listed(said)}."
     title = "Gaps closing"
-    return [Picture(title, svg.drawn(WIDE, draw, "c", f"{title}. {caption}"), caption)]
+    return [Picture(title, drawn(WIDE, draw, "c", f"{title}. {caption}"), caption)]
 
 
-def _steps(entry: Entry) -> list[tuple[float, float, float]]:
+def _steps(entry: Record) -> list[tuple[float, float, float]]:
     """The bounds of a certificate over time, and those that it ends with."""
-    steps = [(s, low, high) for s, low, high in entry.events if high is not None]
+    steps = [(s, low, high) for s, low, high, _ in entry.events if high is not None]
     assert entry.lower is not None
     assert entry.upper is not None
     last = max([entry.seconds, *(seconds for seconds, _, _ in steps)])
@@ -257,15 +244,15 @@ def _reached(steps: list[tuple[float, float, float]], part: float) -> float | No
 
 def bounds(batch: Batch) -> list[Picture]:
     """Lower and upper bounds over time of the longest certificates, one per instance."""
-    longest: dict[str, Entry] = {}
+    longest: dict[str, Record] = {}
     for entry in sorted(batch.of("certify"), key=lambda entry: -entry.seconds):
-        if sum(high is not None for _, _, high in entry.events) > 1:
-            longest.setdefault(entry.digest, entry)
-    look = Look(COLOURS[0], DASHES[0], MARKS[0], 0.14)
+        if sum(high is not None for _, _, high, _ in entry.events) > 1:
+            longest.setdefault(entry.instance.digest, entry)
+    look = looks_of([""])[""]
     return [
         closing_in(
-            _steps(entry), f"{entry.kind} on {entry.name}", entry.what or "gain", look,
-            f"b{number}", short(entry.name, 34), entry.seconds,
+            _steps(entry), f"{entry.kind} on {entry.name}", "gain", look, f"b{number}",
+            short(entry.name, 34), entry.seconds,
         )
         for number, entry in enumerate(list(longest.values())[:MOST_CERTIFICATES])
     ]  # fmt: skip

@@ -13,30 +13,21 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
-from mipmech.plots.rule import styled
+from mipmech.plots import looks
+from mipmech.plots.rule import ACCEPT, MARGIN, PAPER, styled
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# Colours that nothing else is drawn in; the page's own take their place.
-INK, GRID = "#010203", "#020304"
-BLUE, VERMILLION, GREEN, PURPLE = "#0072b2", "#d55e00", "#009e73", "#cc79a7"
-ORANGE, SKY, YELLOW, GREY = "#e69f00", "#56b4e9", "#f0e442", "#8a8a8a"
+# Colour of a picture -> that of the page.
+OWN = ("GRID", "BLUE", "VERMILLION", "GREEN", "PURPLE", "ORANGE", "SKY", "YELLOW", "GREY")
 PAGE = {
-    INK: "currentColor",
+    **{getattr(looks, name): f"var(--{name.lower()})" for name in OWN},
+    looks.INK: "currentColor",
     "#000000": "currentColor",
-    GRID: "var(--grid)",
-    BLUE: "var(--blue)",
-    VERMILLION: "var(--vermillion)",
-    GREEN: "var(--green)",
-    PURPLE: "var(--purple)",
-    ORANGE: "var(--orange)",
-    SKY: "var(--sky)",
-    YELLOW: "var(--yellow)",
-    GREY: "var(--grey)",
-    "#f0c27b": "var(--margin)",  # the backgrounds of `plot`
-    "#dcebf5": "var(--accept)",
-    "#ffffff": "var(--card)",
+    MARGIN.lower(): "var(--margin)",
+    ACCEPT.lower(): "var(--accept)",
+    PAPER.lower(): "var(--card)",
 }
 # Pixels per inch of what is drawn as an image.
 SHARP = 220
@@ -57,13 +48,13 @@ def drawn(size: tuple[float, float], draw: Callable[[Figure], None], key: str, a
     style: Any = {
         "svg.fonttype": "none",
         "svg.hashsalt": key,
-        "text.color": INK,
-        "axes.edgecolor": INK,
-        "axes.labelcolor": INK,
+        "text.color": looks.INK,
+        "axes.edgecolor": looks.INK,
+        "axes.labelcolor": looks.INK,
         "axes.linewidth": 0.7,
-        "xtick.color": INK,
-        "ytick.color": INK,
-        "grid.color": GRID,
+        "xtick.color": looks.INK,
+        "ytick.color": looks.INK,
+        "grid.color": looks.GRID,
         "grid.linewidth": 0.7,
         "figure.facecolor": "none",
         "axes.facecolor": "none",

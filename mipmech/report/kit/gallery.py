@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,10 +12,10 @@ from mipmech.model.grading import Recount, recount
 from mipmech.model.instance import Instance
 from mipmech.model.mechanism import Mechanism
 from mipmech.plots.rule import draw_rule
-from mipmech.report import svg
-from mipmech.report.figures import Picture
-from mipmech.report.writing import clean, count, ends
+from mipmech.report.kit.picture import Picture, Pictures
+from mipmech.report.kit.svg import drawn
 from mipmech.studies.comparison.results import Problem
+from mipmech.text import clean, count, ends
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -27,34 +26,25 @@ MOST = 24
 MOST_MARKS = 1000
 
 
-@dataclass(frozen=True)
-class Gallery:
-    """Pictures, and why others are missing.
-
-    left_out : how many instances were not chosen, because a page has an end
-    notes : (instance, why there is no picture of it)
-    """
-
-    pictures: tuple[Picture, ...]
-    left_out: int
-    notes: tuple[tuple[str, str], ...]
-
-
-def gallery(problems: Sequence[Problem], folder: Path, prefix: str = "") -> Gallery:
-    """Draw the best rules known; whatever is wrong with an instance costs its picture alone.
-
-    prefix : sets identifiers apart from those of the rest of the page
-    """
-    pictures, notes = [], []
+def gallery(problems: Sequence[Problem], folder: Path, prefix: str = "") -> Pictures:
+    """Draw the best rules known; whatever is wrong with an instance costs its picture alone."""
+    pictures, missing = [], []
     chosen = choose(problems)
     for number, problem in enumerate(chosen):
         try:
             pictures.append(_picture(problem, folder, f"{prefix}r{number}"))
         except InputError as error:
-            notes.append((problem.name, clean(error.message)))
+            missing.append((problem.name, clean(error.message)))
         except Exception as error:  # the file is a stranger's, and the report is worth more
-            notes.append((problem.name, f"cannot be drawn: {type(error).__name__}"))
-    return Gallery(tuple(pictures), len(problems) - len(chosen), tuple(notes))
+            missing.append((problem.name, f"cannot be drawn: {type(error).__name__}"))
+    left_out = len(problems) - len(chosen)
+    note = "With two dimensions seen, their plane; otherwise the line of scores, quality upwards."
+    if left_out:
+        note += f" {left_out} more instances are not drawn; all groups are represented."
+    return Pictures(
+        "gallery", "Gallery: the best rules known", pictures, "gallery",
+        note if pictures else "There is nothing to draw.", missing=missing,
+    )  # fmt: skip
 
 
 def choose(problems: Iterable[Problem]) -> list[Problem]:
@@ -73,8 +63,6 @@ def _picture(problem: Problem, folder: Path, key: str) -> Picture:
     if problem.best is None:
         raise InputError("no rule that gains anything is known")
     instance = _load(problem, folder)
-    if not isinstance(problem.best, dict):
-        raise InputError("its best rule is not an object")
     try:
         rule = Mechanism.from_dict(problem.best, instance)
     except InputError as error:
@@ -92,7 +80,7 @@ def _picture(problem: Problem, folder: Path, key: str) -> Picture:
 
     caption = _caption(problem, found)
     alt = f"The best rule known on {problem.name}. {caption}"
-    return Picture(problem.name, svg.drawn(SIZE, draw, key, alt), caption, problem.group)
+    return Picture(problem.name, drawn(SIZE, draw, key, alt), caption, problem.group)
 
 
 def _load(problem: Problem, folder: Path) -> Instance:
@@ -116,9 +104,9 @@ def _load(problem: Problem, folder: Path) -> Instance:
 def _caption(problem: Problem, found: Recount) -> str:
     movers = found.covered[found.instance.weights[found.covered] > 0]
     seen = f"{count(problem.rank, 'dimension')} seen"
-    lower, upper = ends(problem.gain)
+    lower, upper = ends(problem.gain.lower, problem.gain.upper)
     most = f"is {lower}" if lower == upper else f"lies in [{lower}, {upper}]"
     return (
-        f"{len(movers):,} of {count(found.instance.size, 'agent')} move; {seen}. Mean quality rises"
-        f" by {float(found.gain):.4g}; the greatest gain of any rule {most}, {problem.gain.level}."
+        f"{len(movers):,} of {count(found.instance.size, 'agent')} move, {seen}: mean quality rises"
+        f" by {float(found.gain):.4g}; the greatest gain of any rule {most} ({problem.gain.level})."
     )

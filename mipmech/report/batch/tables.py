@@ -1,0 +1,244 @@
+"""The tables of a batch."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any, NamedTuple
+
+from mipmech.report.batch.summary import ENDS, ceilings, contradictions, share
+from mipmech.report.kit.table import (
+    Cell,
+    Column,
+    Table,
+    bounds,
+    memory,
+    number,
+    only,
+    quality,
+    subject,
+    table,
+    text,
+    time,
+    times,
+    whole,
+    words,
+)
+from mipmech.report.reading import Batch, calls_of
+from mipmech.studies.batch.records import Record
+from mipmech.studies.spread import Spread
+from mipmech.text import THIN, count, short
+
+# Cells of options that are longer are cut.
+LONGEST = 80
+
+
+def tables(batch: Batch) -> list[Table]:
+    """All tables that have anything in them, the gravest first."""
+    return only(
+        [
+            contradicted(batch),
+            kinds(batch),
+            certificates(batch),
+            questions(batch),
+            solutions(batch),
+            failures(batch),
+        ]
+    )
+
+
+# ------------------------------------------------------------------ columns
+
+
+def _option(name: str, words: str = "", numeric: bool = False) -> Column:
+    return Column(
+        words or name, lambda entry: _value(entry.options.get(name)), number=numeric, optional=True
+    )
+
+
+def _value(value: Any) -> Cell:
+    """An option, whatever it is."""
+    if value is None or value in ("", {}):
+        return Cell()
+    if isinstance(value, bool):
+        return text("yes" if value else "no")
+    if isinstance(value, int | float):
+        return Cell(f"{value:.6g}" if isinstance(value, float) else str(value), value)
+    return text(short(str(value), LONGEST))
+
+
+def _eta(entry: Record) -> Cell:
+    fraction, eta = entry.options.get("eta_fraction"), entry.options.get("eta")
+    if fraction is not None:
+        return Cell(f"{fraction:.4g}{THIN}‖P w_f‖", fraction)
+    return number(eta, "" if eta is None else f"{eta:.4g}")
+
+
+def _chosen_by(entry: Record) -> tuple[str, str]:
+    return entry.instance.group, entry.oracle
+
+
+SUBJECT = subject(lambda entry: entry.instance)
+GREATEST = bounds(lambda entry: entry.bounds, "Greatest gain")
+DENSITY = bounds(lambda entry: entry.bounds, "Density")[:2]
+ORACLE = words("oracle", lambda entry: entry.oracle)
+STATUS = words("status", lambda entry: entry.bounds.status)
+SEED = Column("seed", lambda entry: whole(entry.seed))
+REPETITION = Column("repetition", lambda entry: number(entry.repetition + 1), optional=True)
+USED = [
+    Column("time", lambda entry: time(entry.seconds)),
+    Column("memory", lambda entry: memory(entry.memory)),
+]
+
+
+# ------------------------------------------------------------------ the tables
+
+
+class Kind(NamedTuple):
+    """A kind of job: how many the plan has, and what became of them."""
+
+    name: str
+    planned: int
+    entries: list[Record]
+
+    @property
+    def took(self) -> Spread | None:
+        """The time of its jobs."""
+        return Spread.of(entry.seconds for entry in self.entries)
+
+    @property
+    def done(self) -> int:
+        """How many have a result."""
+        return sum(entry.done for entry in self.entries)
+
+    @property
+    def work(self) -> float | None:
+        """The time of all of them."""
+        return sum(entry.seconds for entry in self.entries) if self.entries else None
+
+    @property
+    def memory(self) -> int | None:
+        """The most that any of them used."""
+        return max((entry.memory or 0 for entry in self.entries), default=0) or None
+
+
+def kinds(batch: Batch) -> Table:
+    """One row per kind of job: how many, what became of them, how long they took."""
+    planned = Counter(job.kind for job in batch.jobs.values())
+    found: dict[str, list[Record]] = {kind: [] for kind in planned}
+    for entry in batch.entries:
+        found.setdefault(entry.kind, []).append(entry)
+    return table(
+        "kinds",
+        "Kinds of jobs",
+        "Tasks, with the oracle or the engine that does them.",
+        (Kind(name, planned[name], entries) for name, entries in found.items()),
+        [
+            words("kind", lambda kind: kind.name),
+            Column("jobs", lambda kind: number(kind.planned)),
+            Column("done", lambda kind: number(kind.done)),
+            Column("no result", lambda kind: number(len(kind.entries) - kind.done)),
+            Column("missing", lambda kind: number(max(0, kind.planned - len(kind.entries)))),
+            *times(lambda kind: kind.took, "Time"),
+            Column("in all", lambda kind: time(kind.work), "Time"),
+            Column("memory, most", lambda kind: memory(kind.memory)),
+        ],
+    )
+
+
+def certificates(batch: Batch) -> Table:
+    """One row per certificate of the greatest gain."""
+    extra = [_option("engine"), _option("gap", "gap asked for", True), REPETITION]
+    return table(
+        "certify",
+        "Certificates",
+        "The greatest gain of any rule lies between these bounds.",
+        batch.of("certify"),
+        [*SUBJECT, *extra, *GREATEST, STATUS, *USED],
+        _chosen_by,
+    )
+
+
+def questions(batch: Batch) -> Table:
+    """One row per question to an oracle."""
+    what = words("of", lambda entry: entry.bounds.what, optional=True)
+    return table(
+        "oracle",
+        "Questions to oracles",
+        "The greatest density at a given η; heuristics leave no upper bound.",
+        batch.of("oracle"),
+        [*SUBJECT, ORACLE, Column("η", _eta), SEED, what, REPETITION, *DENSITY, STATUS, *USED],
+        _chosen_by,
+    )
+
+
+def solutions(batch: Batch) -> Table:
+    """One row per run of Algorithm 1."""
+    least = ceilings(batch)
+    choices = [_option(name) for name in ("grid", "thresholds", "skip")]
+    choices += [
+        _option("epsilon", "ε", True),
+        _option("epsilon_share", "ε, share of the ceiling", True),
+        Column("seed", SEED.cell, optional=True),
+        REPETITION,
+    ]
+    return table(
+        "solve",
+        "Algorithm 1",
+        "The gain of the rule that it ends with, its own upper bound for all rules, and at least"
+        " which share of the greatest gain that is.",
+        batch.of("solve"),
+        [
+            *SUBJECT,
+            ORACLE,
+            *choices,
+            Column("gain", GREATEST[0].cell),
+            Column("at most", GREATEST[1].cell),
+            Column("share, %", lambda entry: quality(share(entry, least))),
+            Column("made", lambda entry: number(calls_of(entry).made), "Calls"),
+            Column("skipped", lambda entry: number(calls_of(entry).skipped), "Calls"),
+            *USED,
+        ],
+        _chosen_by,
+    )
+
+
+def failures(batch: Batch) -> Table:
+    """Jobs that ended without a result, and why."""
+    return table(
+        "no-result",
+        "Without a result",
+        f"{count(len(batch.failed), 'job')} without a result; --retry failed does them again.",
+        batch.failed,
+        [
+            words("instance", lambda entry: entry.name),
+            words("job", lambda entry: entry.kind),
+            Column("η", _eta, optional=True),
+            Column("seed", SEED.cell, optional=True),
+            REPETITION,
+            Column("attempts", lambda entry: number(entry.attempt), optional=True),
+            *USED,
+            words("what became of it", lambda entry: ENDS.get(entry.status, entry.status)),
+            words("why", lambda entry: entry.reason),
+        ],
+        _chosen_by,
+    )
+
+
+def contradicted(batch: Batch) -> Table:
+    """Lower bounds above upper bounds on the same optimum."""
+    return table(
+        "contradictions",
+        "Contradictions",
+        "More was found than there should be: each one is a bug.",
+        contradictions(batch),
+        [
+            words("instance", lambda found: found.lower.name),
+            words("of", lambda found: found.lower.bounds.what),
+            Column("η", lambda found: _eta(found.lower)),
+            Column("at least", lambda f: number(f.lower.lower, f"{f.lower.lower:.9g}"), "Found"),
+            words("by", lambda found: found.lower.kind, above="Found"),
+            Column("at most", lambda f: number(f.upper.upper, f"{f.upper.upper:.9g}"), "Excluded"),
+            words("by", lambda found: found.upper.kind, above="Excluded"),
+        ],
+        lambda found: (found.lower.instance.group, ""),
+    )

@@ -1,0 +1,1 @@
+"""What reports are made of: sentences, tables, pictures, and the views that hold them."""

@@ -1,0 +1,220 @@
+"""Tables as data, which the page and the markdown share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from mipmech.studies.batch.records import Subject
+from mipmech.studies.spread import Spread
+from mipmech.text import duration, ends, gap_percent, percent, relative_gap, size
+
+NOTHING = "–"
+# A heuristic that stays below this share of the optimum has failed.
+ENOUGH = 0.8
+# More rows than this make a page that no browser likes; the spreadsheet has all.
+MOST_ROWS = 2000
+
+
+@dataclass(frozen=True)
+class Cell:
+    """An entry.
+
+    text, detail : what stands there; the detail is the spread around it
+    value : what it is sorted by; None comes last
+    share : a quality, drawn as a bar
+    box : a spread of qualities, drawn as a box with whiskers
+    """
+
+    text: str = NOTHING
+    value: float | str | None = None
+    detail: str = ""
+    share: float | None = None
+    box: Spread | None = None
+
+    @property
+    def words(self) -> str:
+        """The whole text."""
+        return f"{self.text} ({self.detail})" if self.detail else self.text
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column.
+
+    cell : its entry for whatever a row tells of
+    above : a heading over several columns
+    number : whether it holds numbers
+    oracle : the oracle that it tells of, if it is only one
+    optional : left out where all rows have the same
+    """
+
+    name: str
+    cell: Callable[[Any], Cell] = field(repr=False)
+    above: str = ""
+    number: bool = True
+    oracle: str = ""
+    optional: bool = False
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row, and what it can be chosen by."""
+
+    cells: tuple[Cell, ...]
+    group: str = ""
+    oracle: str = ""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table: its short name, its title, what it says, and its entries."""
+
+    key: str
+    title: str
+    note: str
+    columns: tuple[Column, ...]
+    rows: tuple[Row, ...] = field(repr=False)
+
+
+def table(
+    key: str,
+    title: str,
+    note: str,
+    things: Iterable[Any],
+    columns: Iterable[Column],
+    chosen_by: Callable[[Any], tuple[str, str]] = lambda _: ("", ""),
+) -> Table:
+    """A table with a row for each thing, or its beginning if it is too long for a page.
+
+    chosen_by : the group and the oracle of a thing
+    """
+    told = list(things)
+    kept = tuple(
+        column
+        for column in columns
+        if not column.optional or len({column.cell(thing).text for thing in told}) > 1
+    )
+    if len(told) > MOST_ROWS:
+        note += f" Only the first {MOST_ROWS:,} of {len(told):,} rows are shown here."
+    rows = (
+        Row(tuple(column.cell(thing) for column in kept), *chosen_by(thing))
+        for thing in told[:MOST_ROWS]
+    )
+    return Table(key, title, note.strip(), kept, tuple(rows))
+
+
+# ------------------------------------------------------------------ cells
+
+
+def text(value: str | None) -> Cell:
+    """A text, sorted without regard to case."""
+    return Cell(value, value.casefold()) if value else Cell()
+
+
+def number(value: float | None, shown: str = "") -> Cell:
+    """A number."""
+    return Cell() if value is None else Cell(shown or f"{value:,}", value)
+
+
+def whole(value: int | None) -> Cell:
+    """A number that is a name, such as a seed."""
+    return number(value, str(value))
+
+
+def quality(value: float | None) -> Cell:
+    """A share of the optimum."""
+    return Cell() if value is None else Cell(percent(value), value, share=value)
+
+
+def time(value: float | None) -> Cell:
+    """A time."""
+    return Cell() if value is None else Cell(duration(value), value)
+
+
+def memory(value: int | None) -> Cell:
+    """An amount of memory."""
+    return Cell() if value is None else Cell(size(value), value)
+
+
+def spread(found: Spread | None) -> Cell:
+    """The median of some shares, with least and greatest."""
+    if found is None:
+        return Cell()
+    least, most = percent(found.min), percent(found.max)
+    detail = f"{least}–{most}" if least != most else ""
+    return Cell(percent(found.median), found.median, detail, share=found.median)
+
+
+# ------------------------------------------------------------------ columns
+
+
+def words(name: str, get: Callable[[Any], str | None], **more: Any) -> Column:
+    """A column of texts."""
+    return Column(name, lambda thing: text(get(thing)), number=False, **more)
+
+
+def subject(get: Callable[[Any], Subject]) -> list[Column]:
+    """The columns that say which instance it is."""
+    return [
+        words("instance", lambda thing: get(thing).name),
+        words("group", lambda thing: get(thing).group),
+        Column("agents", lambda thing: number(get(thing).agents)),
+        Column("dimensions seen", lambda thing: number(get(thing).rank)),
+    ]
+
+
+def bounds(get: Callable[[Any], Any], above: str) -> list[Column]:
+    """Lower and upper bound, rounded outward unless they are one number; gap and level.
+
+    get : something with ``lower``, ``upper`` (or None) and ``level``
+    """
+
+    def shown(thing: Any) -> tuple[str, str, str]:
+        lower, upper = get(thing).lower, get(thing).upper
+        if upper is None:
+            return f"{lower:.5g}", "", ""
+        return *ends(lower, upper), gap_percent(lower, upper)
+
+    def gap(thing: Any) -> Cell:
+        lower, upper = get(thing).lower, get(thing).upper
+        return number(None if upper is None else relative_gap(lower, upper), shown(thing)[2])
+
+    return [
+        Column("at least", lambda thing: number(get(thing).lower, shown(thing)[0]), above),
+        Column("at most", lambda thing: number(get(thing).upper, shown(thing)[1]), above),
+        Column("gap, %", gap, above),
+        words("level", lambda thing: get(thing).level, above=above),
+    ]
+
+
+def five(get: Callable[[Any], Spread | None], above: str) -> list[Column]:
+    """A box, and worst, quartiles, median and best."""
+
+    def box(thing: Any) -> Cell:
+        found = get(thing)
+        return Cell() if found is None else Cell("", found.median, box=found)
+
+    def part(name: str) -> Callable[[Any], Cell]:
+        return lambda thing: quality(getattr(get(thing), name, None))
+
+    parts = {
+        "worst": "min", "lower quartile": "q1", "median": "median", "upper quartile": "q3",
+        "best": "max",
+    }  # fmt: skip
+    figures = [Column(name, part(which), above) for name, which in parts.items()]
+    return [Column("spread", box, above), *figures]
+
+
+def times(get: Callable[[Any], Spread | None], above: str) -> list[Column]:
+    """Median and longest."""
+    return [
+        Column("median", lambda thing: time(getattr(get(thing), "median", None)), above),
+        Column("longest", lambda thing: time(getattr(get(thing), "max", None)), above),
+    ]
+
+
+def only(tables: Sequence[Table]) -> list[Table]:
+    """Those that have anything in them."""
+    return [entry for entry in tables if entry.rows]

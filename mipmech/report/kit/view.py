@@ -1,0 +1,82 @@
+"""What is shown of a run, before it becomes a page, markdown or a spreadsheet."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from mipmech.report.kit.picture import Pictures
+from mipmech.report.kit.sentence import Sentence
+from mipmech.report.kit.table import Table
+
+# Settings and records longer than this are cut.
+LONGEST = 2000
+
+
+class Tile(NamedTuple):
+    """A figure that everybody asks for first."""
+
+    figure: str
+    words: str
+    bad: bool = False
+
+
+class Facts(NamedTuple):
+    """Settings, versions and the like: a heading, and what each is called and says.
+
+    code : whether they are code
+    """
+
+    heading: str
+    entries: list[tuple[str, list[str]]]
+    code: bool = False
+
+
+@dataclass(frozen=True)
+class View:
+    """What is shown of a run, or of a comparison in it.
+
+    kind : "comparison of oracles" or "batch of jobs"
+    oracles, groups : what its tables and pictures can be chosen by
+    counted : the table whose rows are counted when a group is chosen
+    pictures : its pictures, with identifiers that begin with what it is given
+    plan : the plan as it was written
+    parts : views that stand below
+    heads, lines : of its spreadsheet
+    """
+
+    kind: str
+    title: str
+    summary: list[Sentence]
+    tiles: list[Tile]
+    tables: list[Table]
+    oracles: list[str]
+    groups: list[str]
+    counted: str
+    pictures: Callable[[str], list[Pictures]]
+    facts: list[Facts]
+    heads: Sequence[str]
+    lines: Callable[[], Iterable[Sequence[Any]]]
+    plan: str = ""
+    parts: list[View] = field(default_factory=list)
+
+
+def facts(heading: str, values: Mapping[str, Any]) -> Facts:
+    """Settings or versions, in words."""
+    return Facts(
+        heading, [(name.replace("_", " "), [_shown(value)]) for name, value in values.items()]
+    )
+
+
+def _shown(value: Any) -> str:
+    """A setting in words: lists and names with their values plainly, other objects as JSON."""
+    simple = str | int | float
+    if isinstance(value, list) and all(isinstance(entry, simple) for entry in value):
+        text = ", ".join(map(str, value))
+    elif isinstance(value, dict) and all(isinstance(entry, simple) for entry in value.values()):
+        text = ", ".join(f"{name} {entry}" for name, entry in value.items())
+    else:
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= LONGEST else text[:LONGEST] + "…"
