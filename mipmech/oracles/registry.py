@@ -60,9 +60,6 @@ def oracle_names() -> list[str]:
     return [*REGISTRY, *_ADDED]
 
 
-def is_added(name: str) -> bool:
-    """Whether an oracle was added by `register_oracle`, so that other processes do not know it."""
-    return name in _ADDED
 
 
 def oracle_class(name: str) -> Callable[..., Oracle]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -31,7 +31,3 @@ class Spread:
             return None
         least, q1, median, q3, greatest = map(float, np.quantile(array, [0, 0.25, 0.5, 0.75, 1]))
         return cls(least, q1, median, q3, greatest, len(array))
-
-    def to_dict(self) -> dict[str, float]:
-        """The figures."""
-        return asdict(self)

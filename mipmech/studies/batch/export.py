@@ -5,7 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,16 +18,34 @@ from mipmech.studies.batch.records import Record
 
 Format = Literal["csv", "parquet"]
 
-# Column -> the type that it has in a parquet file.
-COLUMNS: dict[str, str] = {
-    "id": "string", "status": "string", "reason": "string", "attempt": "int64",
-    "task": "string", "instance": "string", "digest": "string", "group": "string",
-    "agents": "int64", "rank": "int64", "oracle": "string", "engine": "string",
-    "eta": "float64", "eta_fraction": "float64", "seed": "int64", "repetition": "int64",
-    "what": "string", "outcome": "string", "lower": "float64", "upper": "float64",
-    "gap": "float64", "level": "string", "allowed_seconds": "float64", "seconds": "float64",
-    "memory": "int64", "started": "string", "ended": "string", "worker": "string",
-    "version": "string", "certificate": "string", "options": "string",
+# Column -> its type in a parquet file, and what a record has there.
+COLUMNS: dict[str, tuple[str, Callable[[Record], Any]]] = {
+    **{name: ("string", attrgetter(name)) for name in ("id", "status", "reason")},
+    "attempt": ("int64", attrgetter("attempt")),
+    "task": ("string", attrgetter("task")),
+    "instance": ("string", attrgetter("instance.name")),
+    **{name: ("string", attrgetter(f"instance.{name}")) for name in ("digest", "group")},
+    **{name: ("int64", attrgetter(f"instance.{name}")) for name in ("agents", "rank")},
+    "oracle": ("string", lambda record: record.options.get("oracle")),
+    "engine": ("string", lambda record: record.options.get("engine")),
+    "eta": ("float64", lambda record: record.options.get("eta")),
+    "eta_fraction": ("float64", lambda record: record.options.get("eta_fraction")),
+    **{name: ("int64", attrgetter(name)) for name in ("seed", "repetition")},
+    "what": ("string", lambda record: record.bounds and record.bounds.what),
+    "outcome": ("string", lambda record: record.bounds and record.bounds.status),
+    **{name: ("float64", attrgetter(name)) for name in ("lower", "upper", "gap")},
+    "level": ("string", lambda record: record.bounds and record.bounds.level),
+    "allowed_seconds": ("float64", attrgetter("allowed.seconds")),
+    "seconds": ("float64", attrgetter("seconds")),
+    "memory": ("int64", attrgetter("memory")),
+    "started": ("string", lambda record: record.started and record.started.isoformat()),
+    "ended": ("string", lambda record: record.ended.isoformat()),
+    "worker": ("string", attrgetter("worker")),
+    "version": ("string", lambda record: (record.made_by or {}).get("version")),
+    "certificate": ("string", attrgetter("certificate")),
+    "options": (
+        "string", lambda record: json.dumps(record.options, ensure_ascii=False, sort_keys=True)
+    ),
 }  # fmt: skip
 
 
@@ -52,40 +71,7 @@ def export_run(path: str | Path, output: str | Path | None, format: Format = "cs
 
 def row_of(record: Record) -> dict[str, Any]:
     """The columns of a record; None where it has nothing to say."""
-    options, instance, bounds = record.options, record.instance, record.bounds
-    return {
-        "id": record.id,
-        "status": record.status,
-        "reason": record.reason,
-        "attempt": record.attempt,
-        "task": record.task,
-        "instance": instance.name,
-        "digest": instance.digest,
-        "group": instance.group,
-        "agents": instance.agents,
-        "rank": instance.rank,
-        "oracle": options.get("oracle"),
-        "engine": options.get("engine"),
-        "eta": options.get("eta"),
-        "eta_fraction": options.get("eta_fraction"),
-        "seed": record.seed,
-        "repetition": record.repetition,
-        "what": None if bounds is None else bounds.what,
-        "outcome": None if bounds is None else bounds.status,
-        "lower": record.lower,
-        "upper": record.upper,
-        "gap": record.gap,
-        "level": None if bounds is None else bounds.level,
-        "allowed_seconds": record.allowed.seconds,
-        "seconds": record.seconds,
-        "memory": record.memory,
-        "started": None if record.started is None else record.started.isoformat(),
-        "ended": record.ended.isoformat(),
-        "worker": record.worker,
-        "version": (record.made_by or {}).get("version"),
-        "certificate": record.certificate,
-        "options": json.dumps(options, ensure_ascii=False, sort_keys=True),
-    }
+    return {name: get(record) for name, (_, get) in COLUMNS.items()}
 
 
 def _csv(rows: Iterable[dict[str, Any]]) -> str:
@@ -105,7 +91,7 @@ def _parquet(rows: list[dict[str, Any]]) -> bytes:
         said = "parquet needs pyarrow: pip install 'mipmech[parquet]'; or give csv"
         raise InputError(said, field="format") from None
     types = {"string": pyarrow.string(), "int64": pyarrow.int64(), "float64": pyarrow.float64()}
-    schema = pyarrow.schema([(name, types[kind]) for name, kind in COLUMNS.items()])
+    schema = pyarrow.schema([(name, types[kind]) for name, (kind, _) in COLUMNS.items()])
     table = pyarrow.Table.from_pylist(rows, schema=schema)
     buffer = io.BytesIO()
     pyarrow.parquet.write_table(table, buffer)

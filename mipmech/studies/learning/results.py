@@ -82,19 +82,8 @@ class LearnedPoint:
 
     def to_dict(self) -> dict[str, Any]:
         """The figures."""
-        return {
-            "size": self.size,
-            "repeat": self.repeat,
-            "sample": {"lower": self.lower, "upper": self.upper},
-            "gap": self.gap,
-            "closed": self.closed,
-            "gain": self.gain,
-            "held_out": self.held_out.to_dict(),
-            "deviation": self.deviation,
-            "promised": self.promised,
-            "mechanism": None if self.mechanism is None else self.mechanism.to_dict(),
-            "seconds": self.seconds,
-        }
+        rule = None if self.mechanism is None else self.mechanism.to_dict()
+        return {**asdict(self), "promised": self.promised, "mechanism": rule}
 
 
 def _spread(values: Iterable[float]) -> Spread:
@@ -122,10 +111,6 @@ class SizeSummary:
     at_most: Spread
     error: Spread
     deviation: float
-
-    def to_dict(self) -> dict[str, Any]:
-        """The figures."""
-        return asdict(self)
 
 
 @dataclass(frozen=True, repr=False)
@@ -157,10 +142,6 @@ class LearningSettings:
     gap: float
     delta: float
     seed: int
-
-    def to_dict(self) -> dict[str, Any]:
-        """The settings, sizes as a list."""
-        return {**asdict(self), "sizes": list(self.sizes)}
 
 
 @dataclass(frozen=True)
@@ -227,7 +208,6 @@ class About:
         """The description, with the largest gain and the notes."""
         return {
             **asdict(self),
-            "features": list(self.features),
             "largest_gain": self.largest_gain,
             "notes": list(self.notes),
         }
@@ -345,8 +325,8 @@ class LearningCurve:
             "format": FORMAT,
             "status": self.status,
             "source": self.source.to_dict(),
-            "settings": self.settings.to_dict(),
-            "summary": [row.to_dict() for row in self.summary()],
+            "settings": asdict(self.settings),
+            "summary": [asdict(row) for row in self.summary()],
             "best": None if self.best is None else self.best.to_dict(),
             "says_something_from": self.says_something_from,
             "stop": self.stop.value,
