@@ -30,31 +30,11 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
-    "Box",
-    "Cone",
-    "Cones",
-    "Exact",
-    "Secant",
-    "Size",
-    "UnitNorm",
-    "add_cliques",
-    "add_eta",
-    "add_margin",
-    "big_m",
-    "cell",
-    "clique_cover",
-    "conflicts",
-    "cube",
-    "density_model",
-    "naive_margin",
-    "set_cone",
-    "set_cutoff",
-    "set_eta",
-    "set_margin",
-    "soft_density_model",
-    "support",
-    "tangents",
-]
+    "Box", "Cone", "Cones", "Exact", "Secant", "Size", "UnitNorm", "add_cliques", "add_eta",
+    "add_margin", "big_m", "cell", "clique_cover", "conflicts", "cube", "density_model",
+    "naive_margin", "set_cone", "set_cutoff", "set_eta", "set_margin", "soft_density_model",
+    "support", "tangents",
+]  # fmt: skip
 
 _HOME = {
     **dict.fromkeys(["add_cliques", "clique_cover", "conflicts"], "cliques"),
