@@ -39,8 +39,8 @@ from mipmech.studies.batch.asking import CLOSED, ComparisonSettings, Reference
 from mipmech.studies.comparison.compare import compare, sources_of
 from mipmech.studies.comparison.results import CALLS
 from mipmech.studies.spread import Spread
-from tests.comparisons import Draws
 from tests.conftest import ROOT
+from tests.own_oracles import Draws, Silent
 from tests.terminal import read_on
 
 SMALL = ROOT / "instances" / "small"
@@ -216,45 +216,37 @@ def test_workers_change_nothing_but_the_time():
     assert figures(one) == figures(two)
 
 
-@dataclass(frozen=True)
-class Lazy(mipmech.Oracle):
-    """Has no answer, and says so."""
-
-    def __call__(self, geometry, eta, budget):
-        return grade(self, geometry, eta, None, stop=Stop.NO_ANSWER, timer=budget.start())
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 2])
 def test_oracles_of_ones_own(workers, tmp_path):
     """As objects, or registered by name; the records hold what they are."""
     mipmech.register_oracle("draws-few", partial(Draws, 3))
-    asked = ["cells", Draws(number=5), Lazy(), "draws-few"]
+    asked = ["cells", Draws(number=5), Silent(), "draws-few"]
     sample = make_instance("uniform-ball", 15, 2, seed=1)
     found = compare(
         [sample], asked, seeds=[0, 1], eta_fractions=[0.5], workers=workers, out=tmp_path
     )
-    assert found.oracles == ["cells", "Draws", "Lazy", "draws-few"]
+    assert found.oracles == ["cells", "Draws", "Silent", "draws-few"]
     assert [run.record for run in found.runs_of("Draws")] == [
         "Draws(number=5, seed=0)", "Draws(number=5, seed=1)"
     ]  # fmt: skip
     assert [run.record for run in found.runs_of("draws-few")] == [
         "Draws(number=3, seed=0)", "Draws(number=3, seed=1)"
     ]  # fmt: skip
-    assert [run.seed for run in found.runs_of("Lazy")] == [None]
+    assert [run.seed for run in found.runs_of("Silent")] == [None]
     assert {run.error for run in found.runs} == {None}
     assert found.summary("Draws").density.min > 0
     assert figures(again(tmp_path)) == figures(found)
 
 
 def test_what_is_no_oracle_is_refused():
-    class Silent:
+    class Mute:
         def __call__(self, geometry, eta, budget):
             raise NotImplementedError
 
     sample = make_instance("uniform-ball", 15, 2, seed=1)
     for bad, said in (
-        (Silent(), "does not say whether it is soft"),
+        (Mute(), "does not say whether it is soft"),
         (Draws, "cannot be called with"),
         ("drows", "there is no oracle 'drows'"),
     ):
@@ -363,12 +355,12 @@ def test_an_open_density_takes_what_the_file_states():
     known, unknown = problem.densities
     assert (known.level, known.lower, known.upper) == ("stated", 0.8, 0.8)
     assert (unknown.level, unknown.upper) == ("proved", 1.0)
-    assert found.qualities("ransac") == {(sample.digest, 0.5): [run.calls[0].value / 0.8]}
+    assert found.qualities("ransac") == {(sample.digest, 0.5): [run.calls[0].lower / 0.8]}
     assert (found.violations, found.doubts) == ([], ())
     # A file that is wrong is named, and nothing is blamed on a proof: here a run refutes it.
     certified = certify_density(reduce(sample), 0.5 * reduce(sample).p_norm, Budget(0.0))
-    between = (float(certified.lower) + run.calls[0].value) / 2
-    assert float(certified.lower) < between < run.calls[0].value
+    between = (float(certified.lower) + run.calls[0].lower) / 2
+    assert float(certified.lower) < between < run.calls[0].lower
     wrong = compared(between, between)
     assert wrong.violations == []
     (doubt,) = wrong.doubts

@@ -114,7 +114,7 @@ FAULTS = {
     ),
     "a date for a solver": (
         HEAD + INSTANCES + ORACLE + "options = {solver = 1979-05-27}\n", "tasks[1].options.solver",
-        "text must stand there",
+        "expected text",
     ),
     "no tables": ("instances = [1]\n" + HEAD + TASKS, "instances[1]", "give a table"),
     "only folders": (

@@ -52,7 +52,7 @@ class ComparisonSettings:
     seeds : for the oracles that draw random numbers; the others are asked once
     seconds_per_call : the time of each call
     full_time : heuristics go on until that time is over, instead of stopping when they are content
-    reference_seconds : the time of each certificate; −1 for what the time of a call suggests
+    reference_seconds : the time of each certificate; None for what the time of a call suggests
     """
 
     oracles: tuple[str, ...]
@@ -60,7 +60,7 @@ class ComparisonSettings:
     seeds: tuple[Size, ...] = SEEDS
     seconds_per_call: Duration = SECONDS_PER_CALL
     full_time: bool = False
-    reference_seconds: Figure = -1.0
+    reference_seconds: Duration | None = None
 
     def checked(self) -> ComparisonSettings:
         """The same with the time of a certificate as it is meant, if everything makes sense."""
@@ -78,7 +78,7 @@ class ComparisonSettings:
         seconds, reference = self.seconds_per_call, self.reference_seconds
         if not 0 < seconds < float("inf"):
             raise InputError(f"is {seconds}; give a number above 0", field="seconds_per_call")
-        if reference == -1.0:
+        if reference is None:
             reference = max(REFERENCE_SECONDS, REFERENCE_CALLS * seconds)
         elif not 0 <= reference < float("inf"):
             raise InputError(f"is {reference}; give a number from 0", field="reference_seconds")

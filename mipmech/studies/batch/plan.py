@@ -342,10 +342,9 @@ def _comparison(
 ) -> tuple[list[Piece], ComparisonSettings]:
     if values["oracles"] is None:
         raise InputError("is missing; name one or more", field=f"{where}.oracles")
-    reference = values["reference_seconds"]
     settings = ComparisonSettings(
         tuple(values["oracles"]), tuple(values["eta_fractions"]), tuple(values["seeds"]),
-        own["seconds"], values["full_time"], -1.0 if reference is None else reference,
+        own["seconds"], values["full_time"], values["reference_seconds"],
     ).checked()  # fmt: skip
     oracles = {name: oracle_named(name) for name in settings.oracles}
     return comparison_pieces(settings, oracles, piece), settings
@@ -358,6 +357,7 @@ def comparison_pieces(
 ) -> list[Piece]:
     """A comparison: certificates to hold answers against, and every oracle with every seed."""
     allowed, fractions = settings.reference_seconds, list(settings.eta_fractions)
+    assert allowed is not None
     pieces = [
         piece(task="reference", options={"eta_fraction": at}, seconds=allowed, limit=allowed)
         for at in (None, *fractions)

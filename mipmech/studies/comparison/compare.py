@@ -99,7 +99,7 @@ def compare(
     chosen = _named(oracles)
     settings = ComparisonSettings(
         tuple(chosen), tuple(float(f) for f in eta_fractions), tuple(seeds), seconds_per_call,
-        full_time, -1.0 if reference_seconds is None else reference_seconds,
+        full_time, reference_seconds,
     ).checked()  # fmt: skip
     sources = tuple(source for given in instances for source in sources_of(given))
     if not sources:
