@@ -12,7 +12,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from mipmech.studies.batch import RunFolder, bench
+from mipmech.studies.batch import RunFolder, run_plan
 
 TRIVIAL = """
 format = "mipmech/plan@1"
@@ -48,12 +48,12 @@ def timed(text: str, workers: int) -> tuple[float, float, int]:
         plan = Path(folder) / "plan.toml"
         plan.write_text(text)
         moments: list[float] = []
-        summary = bench(plan, workers=workers, watch=lambda _: moments.append(time.monotonic()))
+        summary = run_plan(plan, workers=workers, watch=lambda _: moments.append(time.monotonic()))
         assert summary.complete, summary
         records = list(RunFolder.open(plan.with_suffix(".run")).records().last.values())
-        work = sum(record["seconds"] for record in records)
+        work = sum(record.seconds for record in records)
         # The first jobs load programs; time runs from the first record on.
-        first = records[0]["seconds"]
+        first = records[0].seconds
         return moments[-1] - moments[1], work - first, len(records) - 1
 
 

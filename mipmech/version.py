@@ -1,3 +1,3 @@
 """The version of the package, where every module can read it."""
 
-__version__ = "0.5.1"
+__version__ = "0.6.0"
