@@ -25,7 +25,7 @@ from typing import Any, Self
 
 from mipmech.errors import InputError, shorten
 from mipmech.version import __version__
-from mipmech.workers.executor import Ended, ExecutorLost, How, Task
+from mipmech.workers.executor import Ended, Executor, ExecutorLost, How, Task
 from mipmech.workers.processes import Processes
 
 # Seconds until a scheduler that does not answer counts as lost.
@@ -36,7 +36,7 @@ CENSUS = 2.0
 AHEAD = 2
 
 
-class Cluster:
+class Cluster(Executor):
     """A Dask cluster, reached through its scheduler.
 
     scheduler : its address, such as tcp://host:8786
@@ -76,12 +76,10 @@ class Cluster:
 
     @property
     def running(self) -> int:
-        """Tasks that were given and have not ended."""
         return len(self._running)
 
     @property
     def free(self) -> int:
-        """How many more tasks may be given now."""
         self._census()
         return max(0, AHEAD * self.slots - self.running)
 
@@ -96,7 +94,6 @@ class Cluster:
         future.add_done_callback(self._ended.put)
 
     def wait(self, seconds: float) -> list[Ended]:
-        """The tasks that ended, as soon as there are any; empty after so many seconds."""
         found: list[Ended] = []
         until = time.monotonic() + seconds
         while not found and self._running and self._fault is None:

@@ -90,29 +90,28 @@ class Executor(Protocol):
         """End all workers at once; what still runs is dropped."""
 
 
-class InProcess:
+class InProcess(Executor):
     """Does tasks in this process, when they are waited for.
 
     What runs here cannot be killed, so limits on time and memory are those that it keeps itself.
     """
 
-    slots = 1
-
     def __init__(self) -> None:
         self._tasks: deque[Task] = deque()
 
     @property
+    def slots(self) -> int:
+        return 1
+
+    @property
     def running(self) -> int:
-        """Tasks that were given and have not ended."""
         return len(self._tasks)
 
     @property
     def free(self) -> int:
-        """How many more tasks may be given now."""
         return 1 - len(self._tasks)
 
     def give(self, task: Task) -> None:
-        """Take a task."""
         self._tasks.append(task)
 
     def wait(self, seconds: float) -> list[Ended]:  # noqa: ARG002  (it takes as long as it takes)
@@ -133,5 +132,4 @@ class InProcess:
         return [Ended(task.key, "done", result, None, time.monotonic() - began, None, name)]
 
     def close(self) -> None:
-        """Forget what was not done."""
         self._tasks.clear()

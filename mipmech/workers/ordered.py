@@ -47,31 +47,28 @@ class Crew(Protocol):
         """Forget all calls; the answers that are there already, and `STOPPED` for the others."""
 
 
-class Here:
+class Here(Crew):
     """Does everything itself, when it is asked for."""
 
     def __init__(self) -> None:
         self._calls: deque[tuple[Callable[..., Any], tuple[Any, ...]]] = deque()
 
     def put(self, work: Callable[..., Any], *arguments: Any) -> None:
-        """Make a call."""
         self._calls.append((work, arguments))
 
     def take(self, go_on: GoOn) -> Any:
-        """The answer to the oldest call."""
         if not go_on():
             return STOPPED
         work, arguments = self._calls.popleft()
         return work(*arguments)
 
     def drop(self) -> list[Any]:
-        """Forget all calls."""
         dropped = [STOPPED] * len(self._calls)
         self._calls.clear()
         return dropped
 
 
-class Threads:
+class Threads(Crew):
     """Has threads, for work that lets go of Python's lock."""
 
     def __init__(self, pool: ThreadPoolExecutor) -> None:
@@ -79,17 +76,14 @@ class Threads:
         self._calls: deque[Future[Any]] = deque()
 
     def put(self, work: Callable[..., Any], *arguments: Any) -> None:
-        """Make a call."""
         self._calls.append(self._pool.submit(work, *arguments))
 
     def take(self, go_on: GoOn) -> Any:
-        """The answer to the oldest call."""
         if not go_on():
             return STOPPED
         return self._calls.popleft().result()
 
     def drop(self) -> list[Any]:
-        """Forget all calls."""
         dropped = [STOPPED if call.cancel() or not call.done() else call.result()
                    for call in self._calls]  # fmt: skip
         self._calls.clear()
@@ -99,7 +93,7 @@ class Threads:
 _serials = itertools.count()
 
 
-class Workers:
+class Workers(Crew):
     """Has an executor.
 
     The executor may still be busy with calls of before, which were dropped; what becomes of those
@@ -129,14 +123,12 @@ class Workers:
                 self._executor.give(Task(self._key(), self._prepare, (), self._prepare))
 
     def put(self, work: Callable[..., Any], *arguments: Any) -> None:
-        """Make a call."""
         task = Task(self._key(), work, arguments, self._prepare)
         self._calls.append(task)
         self._waiting.append(task)
         self._hear(0.0)  # whoever has finished meanwhile should not have to wait
 
     def take(self, go_on: GoOn) -> Any:
-        """The answer to the oldest call."""
         oldest = self._calls[0].key
         self._hear(0.0)
         while oldest not in self._answers:

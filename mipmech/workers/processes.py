@@ -34,7 +34,7 @@ from multiprocessing.connection import Connection, Pipe, wait
 from pathlib import Path
 from typing import IO, Any, Self
 
-from mipmech.workers.executor import HEARTBEAT, Ended, ExecutorLost, How, Task
+from mipmech.workers.executor import HEARTBEAT, Ended, Executor, ExecutorLost, How, Task
 
 # Thread pools of numerical libraries, as their documentation names them.
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
@@ -74,7 +74,7 @@ class _Process:
 
 
 @dataclass(eq=False)
-class Processes:
+class Processes(Executor):
     """Worker processes on this machine.
 
     clock : a monotonic clock, in seconds
@@ -93,17 +93,14 @@ class Processes:
 
     @property
     def slots(self) -> int:
-        """How many tasks run at once."""
         return self.workers
 
     @property
     def running(self) -> int:
-        """Tasks that were given and have not ended."""
         return sum(one.task is not None for one in self._all)
 
     @property
     def free(self) -> int:
-        """How many more tasks may be given now."""
         return self.workers - self.running
 
     def give(self, task: Task) -> None:
@@ -125,7 +122,6 @@ class Processes:
         one.heard = os.fstat(one.said.fileno()).st_size
 
     def wait(self, seconds: float) -> list[Ended]:
-        """The tasks that ended, as soon as there are any; empty after so many seconds."""
         until = self.clock() + seconds
         while True:
             busy = [one for one in self._all if one.task is not None]
@@ -139,7 +135,6 @@ class Processes:
                 return ended
 
     def close(self) -> None:
-        """End all workers at once; what still runs is dropped."""
         for one in list(self._all):
             self._remove(one)
 

@@ -52,22 +52,18 @@ class MemoryRun:
                 self.unwritten = f"{error}: the plan and all records are missing there"
 
     def instance(self, digest: str) -> Instance:
-        """An instance that was kept."""
         return self._samples[digest]
 
     def records(self, whole: bool = True) -> Records:
-        """What has become of every job so far."""
         found = Records.of(self._lines.values(), whole)
         lines = self._before.lines + found.lines
         return Records({**self._before.last, **found.last}, lines, self._before.damaged)
 
     def certificate(self, job: str) -> Path:
-        """Where the certificate of a job lies."""
         return self.path / "certificates" / f"{job}.json"
 
     @contextmanager
     def journal(self) -> Iterator[_Tee]:
-        """The journal, open for writing."""
         with ExitStack() as stack:
             disk = None
             if self.folder is not None and self.unwritten is None:
