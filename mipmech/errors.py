@@ -60,14 +60,8 @@ class InputError(ValueError):
 
     def to_dict(self) -> dict[str, dict[str, str | int | None]]:
         """The object printed under ``--json``."""
-        return {
-            "error": {
-                "file": self.file,
-                "field": self.field,
-                "row": self.row,
-                "message": self.message,
-            }
-        }
+        keys = ("file", "field", "row", "message")
+        return {"error": {key: getattr(self, key) for key in keys}}
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

@@ -50,6 +50,20 @@ def number(value: object, field: str, largest: float = LARGEST) -> float:
     return result
 
 
+def positive(**values: float) -> None:
+    """Refuse values, by name, that are not above 0 and finite."""
+    for field, value in values.items():
+        if not 0 < value < math.inf:
+            raise InputError(f"is {value}; give a number above 0", field=field)
+
+
+def at_least(least: int, **values: float) -> None:
+    """Refuse values, by name, that are below a bound."""
+    for field, value in values.items():
+        if not value >= least:
+            raise InputError(f"is {value}; give {least} or more", field=field)
+
+
 def numbers(value: object, field: str) -> Floats:
     if not isinstance(value, list):
         raise InputError(f"is {kind(value)}; expected a list of numbers", field=field)

@@ -18,7 +18,7 @@ from numpy.random import Generator
 from mipmech.errors import InputError
 from mipmech.model.instance import Instance
 from mipmech.model.population import Smoothed
-from mipmech.validation import Floats
+from mipmech.validation import Floats, at_least
 
 Parts = dict[str, Any]
 
@@ -61,16 +61,13 @@ def make(
         raise InputError(
             f"there is no family {family!r}; there are: {', '.join(NAMES)}", field="family"
         )
-    for name, value, least in (("agents", agents, 1), ("rank", rank, 1), ("hidden", hidden, 0)):
-        if value < least:
-            raise InputError(f"is {value}; give {least} or more", field=name)
+    at_least(1, agents=agents, rank=rank)
+    at_least(0, hidden=hidden, seed=seed)
     if agents * (rank + hidden) > MOST_NUMBERS:
         raise InputError(
             f"is {agents}, with {rank + hidden} features: more than {MOST_NUMBERS:,} numbers",
             field="agents",
         )
-    if seed < 0:
-        raise InputError(f"is {seed}; give 0 or more", field="seed")
     if family == "example1":
         if (rank, hidden) != (2, 1):
             raise InputError("must be 2 for Example 1, with one hidden feature", field="rank")

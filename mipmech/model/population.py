@@ -16,12 +16,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mipmech.errors import InputError
 from mipmech.model.grading import ExactDirection
 from mipmech.model.instance import Instance, Smoothing
 from mipmech.model.mechanism import Mechanism
 from mipmech.rationals import clamped
-from mipmech.validation import Floats
+from mipmech.validation import Floats, positive
 
 # Reaches shorter than SHORT·σ are integrated with this many nodes: the error is below 1e-16.
 SHORT = 1.0
@@ -42,8 +41,7 @@ class Smoothed:
     sigma: float
 
     def __post_init__(self) -> None:
-        if not self.sigma > 0 or math.isinf(self.sigma):
-            raise InputError(f"is {self.sigma}; give a number above 0", field="sigma")
+        positive(sigma=self.sigma)
 
     @property
     def radius(self) -> float:

@@ -18,7 +18,7 @@ from mipmech.model.geometry import Geometry, reduce
 from mipmech.model.instance import Instance
 from mipmech.theory.lemma4 import quarter_factor
 from mipmech.tolerances import ANGLE_ROUNDING, PARALLEL, ROUNDING, UNIT
-from mipmech.validation import Floats
+from mipmech.validation import Floats, positive
 
 # More values of η than this are refused: no run could finish them.
 MOST_ETAS = 100_000_000
@@ -152,8 +152,7 @@ def angular_grid(sample: Instance | Geometry, epsilon: float, soft: bool = False
     Grid(8 values of η from 1 down: Gain ≥ 0.25·opt − 0.1)
     """
     geometry = sample if isinstance(sample, Geometry) else reduce(sample)
-    if not epsilon > 0 or math.isinf(epsilon):
-        raise InputError(f"is {epsilon}; give a number above 0", field="epsilon")
+    positive(epsilon=epsilon)
     factor = 1.0 if soft else float(quarter_factor(geometry.instance))
     size = geometry.p_norm
     if size == 0:
@@ -276,9 +275,7 @@ def paper_etas(p_norm: float, epsilon: float, sigma: float, radius: float) -> Fl
     >>> len(paper_etas(1.0, 0.1, 0.4, 1.0))
     10001
     """
-    for name, value in (("epsilon", epsilon), ("sigma", sigma), ("radius", radius)):
-        if not value > 0 or math.isinf(value):
-            raise InputError(f"is {value}; give a number above 0", field=name)
+    positive(epsilon=epsilon, sigma=sigma, radius=radius)
     step = _paper_step(epsilon, sigma, radius)
     if step < 1 / MOST_ETAS:
         raise InputError(

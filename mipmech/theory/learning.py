@@ -17,11 +17,11 @@ from mipmech.model.grading import ExactDirection, Side
 from mipmech.model.instance import Instance
 from mipmech.model.mechanism import Mechanism
 from mipmech.tolerances import ROUNDING
+from mipmech.validation import positive
 
 
 def _check(epsilon: float, delta: float) -> None:
-    if not epsilon > 0:
-        raise InputError(f"is {epsilon}; give a number above 0", field="epsilon")
+    positive(epsilon=epsilon)
     if not 0 < delta < 1:
         raise InputError(f"is {delta}; give a probability between 0 and 1", field="delta")
 

@@ -13,12 +13,7 @@ from mipmech.errors import InputError
 from mipmech.model.mechanism import Mechanism
 from mipmech.model.population import Smoothed
 from mipmech.theory.statement import Statement
-
-
-def _positive(**values: float) -> None:
-    for name, value in values.items():
-        if not value > 0:
-            raise InputError(f"is {value}; give a number above 0", field=name)
+from mipmech.validation import positive
 
 
 def lipschitz_constant(sigma: float, reach: float) -> float:
@@ -33,7 +28,7 @@ def lipschitz_constant(sigma: float, reach: float) -> float:
     sigma, reach : float
         σ and ℓ.
     """
-    _positive(sigma=sigma, reach=reach)
+    positive(sigma=sigma, reach=reach)
     return max(1.0, reach / (sigma * math.sqrt(2 * math.pi)))
 
 
@@ -98,7 +93,7 @@ def band_mass(sigma: float, width: float) -> float:
     >>> round(band_mass(1.0, 0.5), 6)
     0.199471
     """
-    _positive(sigma=sigma)
+    positive(sigma=sigma)
     return min(1.0, abs(width) / (sigma * math.sqrt(2 * math.pi)))
 
 
@@ -120,7 +115,7 @@ def tail_radius(dimension: int, sigma: float, radius: float, epsilon: float) -> 
     sigma, radius, epsilon : float
         σ, r and ε.
     """
-    _positive(sigma=sigma)
+    positive(sigma=sigma)
     _probability(epsilon)
     return radius + sigma * (math.sqrt(dimension) + math.sqrt(2 * math.log(1 / epsilon)))
 
@@ -137,6 +132,6 @@ def density_ratio(
     size, other_size : float
         ‖x‖ and ‖x'‖.
     """
-    _positive(sigma=sigma)
+    positive(sigma=sigma)
     exponent = distance * (2 * radius + size + other_size) / (2 * sigma**2)
     return math.exp(exponent) if exponent < 700 else math.inf

@@ -67,7 +67,7 @@ from mipmech.oracles.cells.search import CellSearch
 from mipmech.oracles.shared.slices import Masses, Slice, masses, slice_at
 from mipmech.rationals import round_down
 from mipmech.tolerances import EPSILON
-from mipmech.validation import Floats
+from mipmech.validation import Floats, at_least
 from mipmech.workers.executor import Executor
 from mipmech.workers.ordered import Workers
 
@@ -125,8 +125,7 @@ class Cells(Oracle):
     most_nodes: int = 1_000_000_000
 
     def __post_init__(self) -> None:
-        if self.most_nodes < 0:
-            raise InputError(f"is {self.most_nodes}; give 0 or more", field="most_nodes")
+        at_least(0, most_nodes=self.most_nodes)
 
     def limit(self, budget: Budget) -> int:
         """How many nodes it may look at."""

@@ -19,7 +19,7 @@ from numpy.random import Generator
 from mipmech.errors import InputError
 from mipmech.oracles.heuristics.explore import Explorer, Heuristic
 from mipmech.oracles.shared.cones import stab
-from mipmech.validation import Floats
+from mipmech.validation import Floats, at_least
 
 Method = Literal["dual_annealing", "differential_evolution", "basinhopping", "shgo", "direct"]
 
@@ -48,8 +48,7 @@ class Anneal(Heuristic):
         if self.method not in get_args(Method):
             known = ", ".join(get_args(Method))
             raise InputError(f"is {self.method!r}; give one of {known}", field="method")
-        if self.evaluations < 1:
-            raise InputError(f"is {self.evaluations}; give 1 or more", field="evaluations")
+        at_least(1, evaluations=self.evaluations)
 
     def round(self, explorer: Explorer, random: Generator, number: int) -> bool:
         """One run, with a seed drawn for it."""

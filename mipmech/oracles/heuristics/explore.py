@@ -29,7 +29,7 @@ from mipmech.oracles.shared.goals import Density
 from mipmech.oracles.shared.incumbent import GRADED, Incumbent
 from mipmech.oracles.shared.recovery import clear
 from mipmech.oracles.shared.slices import Slice, slice_at
-from mipmech.validation import Floats, Numbers
+from mipmech.validation import Floats, Numbers, at_least
 
 # Scores computed for one lot of directions: they stay in the processor's cache.
 SCORES = 100_000
@@ -119,8 +119,7 @@ class Heuristic(Oracle, ABC):
     randomised: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if self.seed < 0:
-            raise InputError(f"is {self.seed}; give 0 or more", field="seed")
+        at_least(0, seed=self.seed)
         if self.rounds is not None and self.rounds < 1:
             raise InputError(f"is {self.rounds}; give 1 or more, or None", field="rounds")
 

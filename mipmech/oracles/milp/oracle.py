@@ -47,7 +47,7 @@ from mipmech.oracles.shared.recovery import clear, climb
 from mipmech.oracles.shared.slices import Slice, slice_at
 from mipmech.solver import Has, Program, Solved, solve
 from mipmech.tolerances import EPSILON
-from mipmech.validation import Floats
+from mipmech.validation import Floats, at_least
 
 Norm = Literal["cones", "secant", "box", "exact"]
 Encoding = Literal["logarithmic", "binary"]
@@ -92,9 +92,8 @@ class Milp(Oracle):
             if getattr(self, field) not in known:
                 said = f"is {getattr(self, field)!r}; give {' or '.join(known)}"
                 raise InputError(said, field=field)
-        for field, least in (("segments", 1), ("counting", 0), ("most_cones", 1)):
-            if getattr(self, field) < least:
-                raise InputError(f"is {getattr(self, field)}; give {least} or more", field=field)
+        at_least(1, segments=self.segments, most_cones=self.most_cones)
+        at_least(0, counting=self.counting)
 
     def __call__(self, geometry: Geometry, eta: float, budget: Budget) -> Answer:
         """The densest mechanism with u·p = η, and a bound."""
