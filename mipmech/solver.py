@@ -442,15 +442,11 @@ def _solve_new(solver: Any, name: str, model: Any, budget: Budget) -> Solved:
     if stop is Stop.FAILED:
         bound = math.inf
     return Solved(
-        has=_has(infeasible, found, stop),
-        stop=stop,
+        has=_has(infeasible, found, stop), stop=stop,
         objective=None if results.incumbent_objective is None else results.incumbent_objective,
-        bound=bound,
-        values=values,
-        nodes=0,
-        seconds=timer.seconds,
+        bound=bound, values=values, nodes=0, seconds=timer.seconds,
         solver=f"{name}, through {type(solver).__name__}",
-    )
+    )  # fmt: skip
 
 
 def _solve_program(name: str, model: Any, budget: Budget) -> Solved:

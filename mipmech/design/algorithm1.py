@@ -328,18 +328,11 @@ def solve(
     elif stop is Stop.FINISHED and any(s.answer.stop is Stop.TIME for s in loop.steps):
         stop = Stop.TIME  # every η was asked, but not all had the time that they needed
     return Solution(
-        instance=geometry.instance,
-        grid=values,
-        grid_name=name,
-        steps=tuple(sorted(loop.steps, key=lambda step: -step.eta)),
-        skips=tuple(loop.skips),
-        best=loop.best,
-        bound=loop.guarantee(),
-        epsilon=epsilon,
-        stop=stop,
-        seconds=timer.seconds,
+        instance=geometry.instance, grid=values, grid_name=name,
+        steps=tuple(sorted(loop.steps, key=lambda step: -step.eta)), skips=tuple(loop.skips),
+        best=loop.best, bound=loop.guarantee(), epsilon=epsilon, stop=stop, seconds=timer.seconds,
         oracle=repr(asked),
-    )
+    )  # fmt: skip
 
 
 def _grid(

@@ -1,9 +1,9 @@
-"""How far from the certified optimum the simple ways are, beside what theory promises them."""
+"""Simpler methods against the certified optimum, and what theory promises them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import Any, get_args
 
@@ -21,7 +21,7 @@ WORDS = {"two": "two thresholds", "best": "best threshold"}
 
 @dataclass(frozen=True)
 class Rival:
-    """A simpler way to a rule, and what it is worth.
+    """A simpler method, and how near its rule comes to the best.
 
     gain : exact
     share : at least this share of the best gain of any rule, by the certificate
@@ -38,14 +38,7 @@ class Rival:
 
     def to_dict(self) -> dict[str, Any]:
         """The figures."""
-        return {
-            "name": self.name,
-            "gain": round_down(self.gain),
-            "share": self.share,
-            "promised": self.promised,
-            "why": self.why,
-            "seconds": self.seconds,
-        }
+        return {**asdict(self), "gain": round_down(self.gain)}
 
 
 def rivals(certificate: Certificate, names: Sequence[str], budget: Budget) -> list[Rival]:
@@ -70,7 +63,7 @@ def rivals(certificate: Certificate, names: Sequence[str], budget: Budget) -> li
 
 
 def check_names(names: Sequence[str]) -> None:
-    """Refuse names that are no oracle's, before hours are spent."""
+    """Refuse unknown oracles, before hours are spent."""
     for name in names:
         if name not in REGISTRY:
             known = ", ".join(REGISTRY)

@@ -110,11 +110,6 @@ def describe(instance: Instance, timer: Timer | None = None) -> Description:
     skipped = skipped or late()
     grid = None if skipped else projection_rule(instance, "grid")
     return Description(
-        instance=instance,
-        geometry=geometry,
-        baseline=float(baseline(instance)),
-        ceiling=gain_ceiling(instance),
-        best=best,
-        grid=grid,
-        complete=not skipped,
-    )
+        instance=instance, geometry=geometry, baseline=float(baseline(instance)),
+        ceiling=gain_ceiling(instance), best=best, grid=grid, complete=not skipped,
+    )  # fmt: skip

@@ -163,16 +163,11 @@ def reduce(instance: Instance) -> Geometry:
     unit = _power_of_two(max(longest, furthest * SMALLEST_SPREAD) if longest else furthest)
     relative = instance.weights / instance.weights.max()  # a sum of huge weights might overflow
     return Geometry(
-        instance=instance,
-        z=frozen(z / unit),
-        p=frozen(p),
-        reach=frozen(reach / unit),
-        weight=frozen(relative / float(exact_sum(relative))),
-        basis=frozen(basis),
-        transfer=transfer,
-        unit=unit,
+        instance=instance, z=frozen(z / unit), p=frozen(p), reach=frozen(reach / unit),
+        weight=frozen(relative / float(exact_sum(relative))), basis=frozen(basis),
+        transfer=transfer, unit=unit,
         rounding=replace(rounding, z=frozen(rounding.z / unit + UNDERFLOW)),
-    )
+    )  # fmt: skip
 
 
 def seen_square(instance: Instance) -> Fraction:

@@ -436,16 +436,10 @@ def evaluate(instance: Instance, mechanism: Mechanism) -> Outcome:
     soft = float(weight @ moves)
     after = float(weight @ np.where(accepted, quality, 0.0)) + rate * soft
     return Outcome(
-        moved=moved,
-        moves=moves,
-        accepted=accepted,
-        density=float(weight @ moved),
-        soft_density=soft,
-        gain=rate * soft,
-        baseline=float(weight @ quality),
-        accepted_share=share,
+        moved=moved, moves=moves, accepted=accepted, density=float(weight @ moved),
+        soft_density=soft, gain=rate * soft, baseline=float(weight @ quality), accepted_share=share,
         accepted_quality=after / share if share > 0 else None,
-    )
+    )  # fmt: skip
 
 
 def best_response(instance: Instance, mechanism: Mechanism) -> Floats:

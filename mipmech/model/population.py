@@ -105,15 +105,11 @@ class Smoothed:
         noise = self.sigma * rng.standard_normal((size, base.width))
         view = base.view
         return Instance.from_arrays(
-            base.agents[chosen] + noise,
-            base.quality,
-            cost=base.cost[chosen],
-            view=view.matrix,
-            quality_offset=base.quality_offset,
-            features=base.features,
+            base.agents[chosen] + noise, base.quality, cost=base.cost[chosen], view=view.matrix,
+            quality_offset=base.quality_offset, features=base.features,
             name=name or f"{base.name}, smoothed, seed {seed}",
             smoothing=Smoothing(self.sigma, max(self.radius, np.finfo(float).tiny)),
-        )
+        )  # fmt: skip
 
 
 def _moments(t: Floats, reach: Floats) -> tuple[Floats, Floats]:

@@ -60,8 +60,6 @@ def oracle_names() -> list[str]:
     return [*REGISTRY, *_ADDED]
 
 
-
-
 def oracle_class(name: str) -> Callable[..., Oracle]:
     """What makes the oracle of this name: its class, or the function that was registered."""
     if name in _ADDED:

@@ -110,13 +110,8 @@ class Grid:
 
     def to_dict(self) -> dict[str, Any]:
         """The values and the promise."""
-        etas = self.etas.tolist()
-        return {
-            "etas": etas,
-            "factor": self.factor,
-            "additive": self.additive,
-            "everywhere": self.everywhere,
-        }
+        promise = {"factor": self.factor, "additive": self.additive, "everywhere": self.everywhere}
+        return {"etas": self.etas.tolist(), **promise}
 
     def __repr__(self) -> str:
         promise = f"Gain ≥ {self.factor:.4g}·opt − {self.additive:.4g}"

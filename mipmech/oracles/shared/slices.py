@@ -98,18 +98,10 @@ def slice_at(geometry: Geometry, eta_low: float, eta_high: float | None = None) 
     lengths = np.linalg.norm(z, axis=1)
     slack = geometry.rounding.z[counts] + SAFETY * lengths * (tilt + 8 * (k + 4) * EPSILON)
     return Slice(
-        geometry=geometry,
-        least=least,
-        most=most,
-        towards=towards,
-        turn=turn,
-        along=z @ towards,
-        across=z @ turn,
-        reach=geometry.reach[counts],
-        weight=geometry.weight[counts],
-        slack=slack,
+        geometry=geometry, least=least, most=most, towards=towards, turn=turn, along=z @ towards,
+        across=z @ turn, reach=geometry.reach[counts], weight=geometry.weight[counts], slack=slack,
         agents=np.flatnonzero(counts),
-    )
+    )  # fmt: skip
 
 
 def _complement(unit: Floats) -> Floats:

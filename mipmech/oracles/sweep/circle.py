@@ -180,15 +180,11 @@ def circle_of(
     turned = ANGLE_ERROR + 8 * (geometry.rank + 4) * EPSILON
     share = tilt + (turned if geometry.rank > 1 else 4 * EPSILON)
     return Circle(
-        still=still,
-        turning=z @ basis.T,
-        reach=geometry.reach[counts],
+        still=still, turning=z @ basis.T, reach=geometry.reach[counts],
         cost=geometry.instance.cost[counts],
-        slack=geometry.rounding.z[counts] + SAFETY * share * lengths,
-        unit=geometry.unit,
-        begin=begin,
-        span=span,
-    )
+        slack=geometry.rounding.z[counts] + SAFETY * share * lengths, unit=geometry.unit,
+        begin=begin, span=span,
+    )  # fmt: skip
 
 
 def unit_vector(vector: Floats) -> Floats:
