@@ -83,12 +83,12 @@ def evaluated(block: str, names: dict[str, object]) -> str:
     """A python block with the true values in its comments; what it defines is left in `names`."""
     lines = block.splitlines()
     for node in ast.parse(block).body:
-        source = "\n".join(lines[node.lineno - 1 : node.end_lineno])
-        code, mark, _ = lines[node.end_lineno - 1].rpartition("  # ")
+        last = (node.end_lineno or 0) - 1
+        code, mark, _ = lines[last].rpartition("  # ")
         if isinstance(node, ast.Expr) and mark:
-            lines[node.end_lineno - 1] = f"{code}{mark}{eval(ast.unparse(node), names)}"
+            lines[last] = f"{code}{mark}{eval(ast.unparse(node), names)}"
         else:
-            exec(source, names)
+            exec(compile(ast.Module([node], []), "<page>", "exec"), names)
     return "\n".join(lines) + "\n"
 
 
