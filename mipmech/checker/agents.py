@@ -48,10 +48,10 @@ class Agents:
         centre = numbers(proof.get("centre"), (n,), "proof.centre")
         self.unit = number_at(proof, "unit", "proof.")
         if not (self.unit > 0 and math.frexp(self.unit)[0] == 0.5 and 1e-250 < self.unit < 1e250):
-            reject("proof.unit is no power of two")
+            reject("proof.unit is not a power of two")
         error = exact.frame_error(frame)
         if error > Fraction(1, 1000):
-            reject("proof.frame is no orthonormal basis of what the planner sees")
+            reject("proof.frame is not an orthonormal basis of what the planner sees")
         self.frame_error = up(error)
         counts = instance.weights > 0
         # Only columns that are seen: others, in other units perhaps, must not blur anything.

@@ -200,7 +200,7 @@ class LeafBounds:
         """These count."""
         highest = float(bounds.max(initial=0.0))
         if not highest < math.inf:
-            reject("a leaf's bound is no finite number")
+            reject("a leaf's bound is not a finite number")
         self.highest = max(self.highest, highest)
 
     # ------------------------------------------------------------ agents over cells

@@ -22,21 +22,21 @@ def reject(reason: str) -> NoReturn:
 def object_at(content: dict[str, Any], key: str, where: str = "") -> dict[str, Any]:
     value = content.get(key)
     if not isinstance(value, dict):
-        reject(f"{where}{key} is missing or no object")
+        reject(f"{where}{key} is missing or not an object")
     return value
 
 
 def text_at(content: dict[str, Any], key: str, where: str = "") -> str:
     value = content.get(key)
     if not isinstance(value, str):
-        reject(f"{where}{key} is missing or no text")
+        reject(f"{where}{key} is missing or not text")
     return value
 
 
 def number_at(content: dict[str, Any], key: str, where: str = "") -> float:
     value = content.get(key)
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not finite(value):
-        reject(f"{where}{key} is missing or no finite number")
+        reject(f"{where}{key} is missing or not a finite number")
     return float(value)
 
 

@@ -112,7 +112,7 @@ def highest_bound(
             told = time.monotonic()
             watch(f"{walk.done:,} of {tree.leaves:,} leaves")
     if answered != len(walk.handed_out) or walk.done != tree.leaves:
-        reject("some leaves were not looked at")
+        reject("some leaves were not checked")
     return walk.in_user_units()
 
 

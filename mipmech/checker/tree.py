@@ -46,7 +46,7 @@ class Levels:
             start += size
             size = 2 * int(np.count_nonzero(level))
         if start != len(symbols):
-            reject("proof.tree goes on after its last leaf")
+            reject("proof.tree continues after its last leaf")
         # From the deepest level up.
         self.counts: list[Numbers] = [np.ones(len(level), np.int64) for level in self.levels]
         for depth in range(len(self.levels) - 2, -1, -1):
@@ -104,7 +104,7 @@ def halves(symbols: Symbols, boxes: tuple[Floats, ...]) -> Box:
     j = symbols[sides].astype(np.int64) - 2
     narrow = 0.5 * half[2 * sides, j]
     if len(narrow) and narrow.min() < NARROWEST:
-        reject("proof.tree cuts finer than floats can tell")
+        reject("proof.tree cuts finer than floats resolve")
     half[2 * sides, j] = half[2 * sides + 1, j] = narrow
     centre[2 * sides, j] -= narrow
     centre[2 * sides + 1, j] += narrow

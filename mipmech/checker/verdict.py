@@ -133,7 +133,7 @@ def check(
         if watch is not None:
             watch(text)
         if time.monotonic() - began > seconds:
-            reject(f"not finished within {seconds:g} s: nothing was wrong so far ({text})")
+            reject(f"not finished within {seconds:g} s: no fault so far ({text})")
 
     state = _State(said, tell)
     reason = None
@@ -174,11 +174,11 @@ def _check(source: str | Path | dict[str, Any], given: Any, state: _State, each:
     kind, upper = claim.kind, claim.upper
     if state.level == "attested":
         if kind != "gain":
-            reject("an attested bound is known for the gain only")
+            reject("attested bounds exist for the gain only")
         _regions(proof, exact, upper, state)
         return
     if text_at(proof, "kind", "proof.") != "cells@1":
-        reject(f"a proof of the kind {proof['kind']!r} does not make a bound proved")
+        reject(f"a proof of the kind {proof['kind']!r} does not prove a bound")
     if kind == "gain" and exact.seen_square == 0:
         state.said.append("P w_f is exactly 0: no rule on what the planner sees changes quality")
         state.leaf_bound = 0.0
@@ -195,7 +195,7 @@ def _check(source: str | Path | dict[str, Any], given: Any, state: _State, each:
     )
     state.leaf_bound = leaf_bound = highest_bound(agents, tree, upper, state.watch, each)
     if not leaf_bound <= upper:
-        reject(f"a leaf allows {leaf_bound!r}, more than the upper bound {upper!r} that is claimed")
+        reject(f"a leaf allows {leaf_bound!r}, more than the claimed upper bound {upper!r}")
     state.said.append(f"no rule in any leaf has a {kind} above {leaf_bound:.9g}")
 
 
@@ -213,24 +213,24 @@ def _claim(content: dict[str, Any], state: _State) -> _Claim:
     claim = object_at(content, "claim")
     kind = text_at(claim, "kind", "claim.")
     if kind not in ("gain", "density"):
-        reject(f"claim.kind is {kind!r}; known are gain and density")
+        reject(f"claim.kind is {kind!r}; expected gain or density")
     eta, band = None, Fraction(0)
     state.claim = "greatest gain over all rules on what the planner sees"
     if kind == "density":
         eta = Fraction(number_at(claim, "eta", "claim."))
         band = Fraction(number_at(claim, "band", "claim."))
         if not 0 <= band <= Fraction(1, 1000):
-            reject("claim.band is no small share")
+            reject("claim.band is not small")
         at = f"η = {float(eta):.9g} (to within {float(band):.1g} of ‖P w_f‖)"
         state.claim = f"greatest density of a rule with {at}"
     state.level = text_at(content, "level")
     if state.level not in ("proved", "attested"):
-        reject(f"level is {state.level!r}; known are proved and attested")
+        reject(f"level is {state.level!r}; expected proved or attested")
     state.upper = upper = number_at(content, "upper")
     if upper < 0:
         reject("upper is negative")
     if kind == "density" and upper > 1:
-        reject("upper is above 1, which no density is")
+        reject("upper is above 1, the greatest possible density")
     return _Claim(kind, eta, band, upper)
 
 
@@ -239,7 +239,7 @@ def _bounds(content: dict[str, Any], exact: ExactInstance, claim: _Claim, state:
     state.lower = lower = witness_value(content, exact, claim.eta, claim.band)
     upper = Fraction(claim.upper)
     if upper < lower:
-        reject("upper is below what the witness has")
+        reject("upper is below the witness's value")
     gap = Fraction(number_at(content, "gap"))
     if not 0 <= gap <= 1:
         reject("the gap claimed is not between 0 and 1")
@@ -274,7 +274,7 @@ def _open(source: str | Path | dict[str, Any]) -> tuple[dict[str, Any], Path | N
     if not isinstance(content, dict):
         reject("the file is not one JSON object")
     if content.get("format") != FORMAT:
-        reject(f"format is {content.get('format')!r}; this program knows {FORMAT!r}")
+        reject(f"format is {content.get('format')!r}; this program reads {FORMAT!r}")
     try:
         whole = content.get("seal") == seal(content)
     except (TypeError, ValueError):
@@ -312,7 +312,7 @@ def _regions(proof: dict[str, Any], exact: ExactInstance, upper: float, state: _
     reached, most = Fraction(0), 0.0
     for region in regions:
         if not isinstance(region, dict):
-            reject("a region is no object")
+            reject("a region is not an object")
         low, high = numbers(region.get("eta"), (2,), "region.eta")
         if Fraction(low) > reached:
             reject(f"no region covers η = {float(reached):.9g}")

@@ -154,7 +154,7 @@ def witness_value(
         for part in ([numerator, denominator] if slash else [numerator])
     )
     if not digits or (slash and int(denominator) <= 0):
-        reject("lower.exact is no fraction")
+        reject("lower.exact is not a fraction")
     lower = Fraction(int(numerator), int(denominator) if slash else 1)
     if Fraction(number_at(claimed, "value", "lower.")) > lower:
         reject("lower.value is above the exact lower bound")
@@ -169,7 +169,7 @@ def witness_value(
     density, gain = exact.outcome(w, Fraction(number_at(witness, "threshold", "witness.")))
     found = gain if eta is None else density
     if found != lower:
-        reject(f"the witness has {float(found)!r}, not the lower bound that is claimed")
+        reject(f"the witness has {float(found)!r}, not the claimed lower bound")
     if eta is not None:
         low, high = root(dot(w, w))
         ends = sorted(dot(w, exact.quality) / length for length in (low, high))

@@ -239,7 +239,7 @@ def certify(
     if engine not in ("auto", "cells", "milp"):
         raise InputError(f"is {engine!r}; give auto, cells or milp", field="engine")
     if engine == "milp" and executor is not None:
-        raise InputError("is milp, which has no use for workers; give cells", field="engine")
+        raise InputError("is milp, which does not use workers; give cells", field="engine")
     budget = budget or Budget()
     trace = Trace(budget.watch, MOST_EVENTS)
     timer = replace(budget, watch=trace).start()
@@ -452,7 +452,7 @@ def certify_density(
     geometry = sample if isinstance(sample, Geometry) else reduce(sample)
     if infeasible(geometry, eta):
         raise InputError(
-            f"is {eta}, which no direction has: there is nothing to certify", field="eta"
+            f"is {eta}, but no direction has that η: there is nothing to certify", field="eta"
         )
     budget = budget or Budget()
     trace = Trace(budget.watch, MOST_EVENTS)

@@ -248,7 +248,7 @@ class Instance:
         if not isinstance(quality, Mapping):
             raise InputError("must map column names to coefficients", field="quality")
         if not hasattr(frame, "columns"):
-            raise InputError("is no data frame of pandas or polars", field="frame")
+            raise InputError("is not a pandas or polars data frame", field="frame")
         columns = [str(c) for c in frame.columns]
         wanted = set(quality) | set(visible)
         chosen = [c for c in columns if c in wanted] if features is None else list(features)
@@ -573,7 +573,7 @@ def _names(features: Sequence[object], width: int) -> tuple[str, ...]:
             raise InputError(error.message, field="features", row=row) from None
         if name != name.strip():
             raise InputError(
-                f"has blanks around {shorten(name)}; remove them", field="features", row=row
+                f"has spaces around {shorten(name)}; remove them", field="features", row=row
             )
         if name in names:
             raise InputError(

@@ -140,7 +140,7 @@ class Mechanism:
             names = instance.feature_names
             for name in weights:
                 if name not in names:
-                    raise InputError(f"names {name!r}, which is no feature", field="weights")
+                    raise InputError(f"names {name!r}, which is not a feature", field="weights")
             weights = [weights.get(name, 0.0) for name in names]
         mechanism = cls(weights, threshold, view_weights)  # type: ignore[arg-type]
         if instance.view.columns is None and view_weights is None:

@@ -92,7 +92,7 @@ def save_picture(found: Recount, path: str | Path, title: str | None = None) -> 
 def save(figure: Figure, path: str | Path) -> None:
     """Save a figure under this name; the ending says how."""
     if not Path(path).suffix:
-        raise InputError("has no ending; give one such as .png", file=path, field="plot")
+        raise InputError("has no ending; add one, such as .png", file=path, field="plot")
     try:
         figure.savefig(path)
     except OSError as error:
@@ -100,7 +100,7 @@ def save(figure: Figure, path: str | Path) -> None:
     except ValueError:
         known = ", ".join(sorted(figure.canvas.get_supported_filetypes()))
         raise InputError(
-            f"has an unknown kind of file; known are {known}", file=path, field="plot"
+            f"has an unknown ending; the known ones are {known}", file=path, field="plot"
         ) from None
 
 

@@ -211,13 +211,13 @@ def in_between(change):
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        (lambda answers: answers[:-1], "not looked at"),
+        (lambda answers: answers[:-1], "not checked"),
         (lambda answers: answers[1:], ""),
         (lambda answers: [*answers, answers[0]], "more answers"),
         (lambda answers: [Checked(1, 0.0), *answers[1:]], "came back"),
         (lambda answers: [Checked(a.leaves, float("nan")) for a in answers], "finite"),
         (lambda answers: [Checked(a.leaves, float("inf")) for a in answers], "finite"),
-        (lambda _: [], "not looked at"),
+        (lambda _: [], "not checked"),
     ],
 )
 @pytest.mark.usefixtures("long_search")

@@ -193,7 +193,7 @@ def test_from_frame(library):
         Instance.from_frame(frame, quality={"sat": 1.0}, visible="sat", cost=1.0)
     with pytest.raises(InputError, match="must map"):
         Instance.from_frame(frame, quality=[1.0], visible=["sat"], cost=1.0)
-    with pytest.raises(InputError, match="no data frame"):
+    with pytest.raises(InputError, match="not a pandas or polars data frame"):
         Instance.from_frame({"sat": [1.0]}, quality={"sat": 1.0}, visible=["sat"], cost=1.0)
     with pytest.raises(InputError, match="no column 'iq'"):
         Instance.from_frame(frame, quality={"iq": 1.0}, visible=["sat"], cost=1.0)

@@ -232,7 +232,7 @@ def model_of(oracle: Milp, part: Slice, goal: Goal, norm: Any, **more: Any) -> A
 def model_at(oracle: Milp, geometry: Geometry, eta: float) -> Any:
     """The Pyomo model of a question for the whole sphere, as `--write-model` hands it to others."""
     if infeasible(geometry, eta):
-        raise InputError(f"is {eta}, which no direction has: there is no model", field="eta")
+        raise InputError(f"is {eta}, but no direction has that η: there is no model", field="eta")
     part = slice_at(geometry, eta)
     goal = SoftDensity(part, oracle.gap) if isinstance(oracle, MilpSoft) else Density.on(part)
     return model_of(oracle, part, goal, _norm(oracle))
