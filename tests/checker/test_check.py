@@ -302,7 +302,7 @@ TAMPERINGS = {
     "one agent less [density]": (lambda c: claim_nothing(c["upper"] - 0.05)(c), "a leaf allows"),
     "lower raised": (lower_plus("1/1000000"), "the witness has"),
     "lower raised by a hair": (lower_plus(f"1/{10**60}"), "the witness has"),
-    "lower astronomical": (put("lower.exact", "1" + "0" * 3000), "witness has|above|not a fraction"),
+    "lower astronomical": (put("lower.exact", "1" + "0" * 3000), "witness has|above|a fraction"),
     "lower value above the exact one": (put("lower.value", lambda v: v * 1.001), "above the exact"),
     "lower no fraction": (put("lower.exact", "1e3"), "not a fraction"),
     "lower of a million digits": (put("lower.exact", "9" * 10**6), "not a fraction|too long"),
