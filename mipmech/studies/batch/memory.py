@@ -63,15 +63,15 @@ class MemoryRun:
         return self.path / "certificates" / f"{job}.json"
 
     @contextmanager
-    def journal(self) -> Iterator[_Tee]:
+    def journal(self) -> Iterator[Tee]:
         with ExitStack() as stack:
             disk = None
             if self.folder is not None and self.unwritten is None:
                 disk = stack.enter_context(self.folder.journal())
-            yield _Tee(self, disk, self._lines)
+            yield Tee(self, disk, self._lines)
 
 
-class _Tee:
+class Tee:
     """Keeps records in memory, and gives them to a journal as long as that takes them."""
 
     def __init__(

@@ -15,21 +15,21 @@ import signal
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import partial
-from pathlib import Path
 from types import FrameType
-from typing import Any, Protocol
+from typing import Any
 
 from mipmech.budget import Timer
 from mipmech.errors import InputError
-from mipmech.model.instance import Instance
+from mipmech.studies.batch.folder import RunFolder
 from mipmech.studies.batch.forecast import TRIES, Forecast
 from mipmech.studies.batch.jobs import Expansion, Job
-from mipmech.studies.batch.journal import JournalFault
+from mipmech.studies.batch.journal import Journal, JournalFault
+from mipmech.studies.batch.memory import MemoryRun, Tee
 from mipmech.studies.batch.records import CERTIFICATES, Allowed, Record, Records
 from mipmech.studies.batch.tasks import JobResult, perform, prepare
 from mipmech.text import writable
@@ -57,44 +57,6 @@ class Clock:
     def now(self) -> datetime:
         """The wall clock's time, in UTC, to the millisecond."""
         return datetime.fromtimestamp(round(self.wall(), 3), UTC)
-
-
-class Store(Protocol):
-    """Where a run keeps its instances and records: `folder.RunFolder` or `memory.MemoryRun`."""
-
-    @property
-    def path(self) -> Path:
-        """The folder."""
-
-    def instance(self, digest: str) -> Instance:
-        """An instance that was kept."""
-
-    def records(self, whole: bool = True) -> Records:
-        """What has become of every job so far."""
-
-    def certificate(self, job: str) -> Path:
-        """Where the certificate of a job lies."""
-
-    def journal(self) -> AbstractContextManager[Writer]:
-        """The journal, open for writing."""
-
-
-class Writer(Protocol):
-    """Where records are written: `journal.Journal`, or its counterpart in memory."""
-
-    window: float
-
-    def append(
-        self, key: str, record: Mapping[str, Any], attached: Mapping[Path, bytes] | None = None
-    ) -> None:
-        """Have a record written."""
-
-    @property
-    def pending(self) -> int:
-        """Records that were given and are not settled."""
-
-    def settled(self) -> list[str]:
-        """The keys of the records that are safe now."""
 
 
 @dataclass(frozen=True)
@@ -146,7 +108,7 @@ class RunSummary:
 
 def run(
     expansion: Expansion,
-    folder: Store,
+    folder: RunFolder | MemoryRun,
     executor: Executor,
     timer: Timer,
     *,
@@ -192,7 +154,7 @@ class _JobLoop:
         self,
         expansion: Expansion,
         jobs: Sequence[Job],
-        folder: Store,
+        folder: RunFolder | MemoryRun,
         executor: Executor,
         timer: Timer,
         records: Records,
@@ -235,7 +197,7 @@ class _JobLoop:
 
     # ------------------------------------------------------------ the loop
 
-    def run(self, journal: Writer) -> str:
+    def run(self, journal: Journal | Tee) -> str:
         """Until all is done, or something ends it: why it ended."""
         with self._listening():
             try:
@@ -262,7 +224,7 @@ class _JobLoop:
                 return str(fault)
         return "interrupted" if self.waiting else "finished"
 
-    def _give(self, journal: Writer) -> None:
+    def _give(self, journal: Journal | Tee) -> None:
         while self.waiting and self.executor.free and not self.ctrl_c:
             job = self.waiting.pop()
             if job.fault is not None:
@@ -296,7 +258,7 @@ class _JobLoop:
             )
             raise InputError(said, field="oracles") from None
 
-    def _take(self, end: Ended, journal: Writer) -> None:
+    def _take(self, end: Ended, journal: Journal | Tee) -> None:
         """A job has ended: put it on the record, or try it again."""
         job = self.jobs[end.key]
         if end.how == "died":
@@ -315,7 +277,7 @@ class _JobLoop:
             )  # fmt: skip
             journal.append(job.id, *self._record(job, end))
 
-    def settle(self, journal: Writer) -> None:
+    def settle(self, journal: Journal | Tee) -> None:
         """Count what has reached the disk."""
         for key in journal.settled():
             end = self.ended.pop(key)
