@@ -247,7 +247,7 @@ def test_a_higher_bound_in_one_part_is_noticed():
 
         verdict = check(content, sample, each=in_between(raised))
         assert not verdict.accepted
-        assert "more than the upper bound" in verdict.reason
+        assert "more than the claimed upper bound" in verdict.reason
 
 
 @pytest.mark.usefixtures("long_search")
