@@ -9,8 +9,8 @@ from dataclasses import replace
 import pytest
 
 from mipmech.report import report
-from tests.comparisons import HOSTILE, TINY, keep, made_up, real
-from tests.report_batches import hostile
+from tests.report.comparisons import made_up, real
+from tests.report.runs import HOSTILE, TINY, hostile, keep
 
 CHROMIUM = shutil.which("chromium")
 DRIVER = shutil.which("chromedriver")
@@ -153,7 +153,7 @@ def test_a_group_and_an_oracle_can_be_chosen(browser, pages):
     assert set(column(browser, "instances", 1)) == {"group-1"}
     assert browser.find_element("css selector", "form.filter output").text == "3 instances"
     Select(browser.find_element("name", "oracle")).select_by_value("luck")
-    assert [name for name in heads(browser, "questions") if name][-2:] == ["gap, %", "luck"]
+    assert [name for name in heads(browser, "questions") if name][-2:] == ["level", "luck"]
     Select(browser.find_element("name", "group")).select_by_value("")
     Select(browser.find_element("name", "oracle")).select_by_value("")
     assert len(column(browser, "instances", 1)) == 9

@@ -217,11 +217,10 @@ def gaps(batch: Batch) -> list[Picture]:
         axes.grid(axis="y")
 
     said = [
-        f"{100 * part:g}{THIN}% on {percent(len(times) / len(found))}{THIN}%"
-        f" (half of those within {duration(times[(len(times) - 1) // 2])})"
+        f"{percent(len(times) / len(found))}{THIN}% to {100 * part:g}{THIN}%"
         for part, times in when.items()
     ]
-    caption = f"Of {count(len(found), 'certificate')}, the gap came to at most {listed(said)}."
+    caption = f"Of {count(len(found), 'certificate')}, {listed(said)} or less."
     title = "Gaps closing"
     return [Picture(title, drawn(WIDE, draw, "c", f"{title}. {caption}"), caption)]
 

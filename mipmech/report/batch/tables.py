@@ -33,17 +33,13 @@ LONGEST = 80
 
 
 def tables(batch: Batch) -> list[Table]:
-    """All tables that have anything in them, the gravest first."""
-    return only(
-        [
-            contradicted(batch),
-            kinds(batch),
-            certificates(batch),
-            questions(batch),
-            solutions(batch),
-            failures(batch),
-        ]
-    )
+    """The tables that sum up."""
+    return only(contradicted(batch), kinds(batch))
+
+
+def details(batch: Batch) -> list[Table]:
+    """The tables to look things up in."""
+    return only(failures(batch), certificates(batch), questions(batch), solutions(batch))
 
 
 # ------------------------------------------------------------------ columns

@@ -9,10 +9,10 @@ from typing import Any
 
 from mipmech.report.batch import pictures
 from mipmech.report.batch.summary import contradictions, makers, notes, summary, title
-from mipmech.report.batch.tables import tables
+from mipmech.report.batch.tables import details, tables
 from mipmech.report.comparison import view as comparison
 from mipmech.report.kit.gallery import gallery
-from mipmech.report.kit.picture import Pictures, key_of
+from mipmech.report.kit.picture import Pictures, legend_of
 from mipmech.report.kit.view import Tile, View, facts
 from mipmech.report.reading import Batch
 from mipmech.studies.batch.asking import Reference
@@ -37,6 +37,7 @@ def view_of(batch: Batch, folder: Path) -> View:
         summary=summary(batch),
         tiles=_tiles(batch),
         tables=tables(batch),
+        details=details(batch),
         oracles=list(dict.fromkeys(entry.oracle for entry in asked if entry.oracle)),
         groups=batch.groups,
         counted="",
@@ -65,10 +66,10 @@ def _pictures(batch: Batch, folder: Path, prefix: str) -> list[Pictures]:
     found = [
         Pictures(
             "pictures", "Pictures", wide, "pictures", of="Kinds of jobs",
-            key=key_of(pictures.kinds(batch), prefix),
+            legend=legend_of(pictures.kinds(batch), prefix),
         ),
         Pictures(
-            "bounds", "Bounds of the longest certificates", pictures.bounds(batch),
+            "bounds", "Bounds: the longest certificates", pictures.bounds(batch),
             note="Coloured: the gain found; grey: the upper bound. One certificate per instance.",
         ),
     ]  # fmt: skip

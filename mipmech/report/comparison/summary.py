@@ -204,7 +204,7 @@ def _best_heuristic(comparison: Comparison) -> list[Sentence]:
         )
         told += [*named(hard), "."]
     else:
-        told.append(f"Some heuristic has a median of at least {share} in every group.")
+        told.append(f"In every group some heuristic has a median of at least {share}.")
     return [Sentence(tuple(told))]
 
 

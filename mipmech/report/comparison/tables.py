@@ -32,17 +32,13 @@ GAIN = "Gain, %"
 
 
 def tables(comparison: Comparison) -> list[Table]:
-    """All tables that have anything in them, the gravest first."""
-    return only(
-        [
-            violations(comparison),
-            oracles(comparison),
-            groups(comparison),
-            instances(comparison),
-            questions(comparison),
-            failures(comparison),
-        ]
-    )
+    """The tables that sum up."""
+    return only(violations(comparison), oracles(comparison), groups(comparison))
+
+
+def details(comparison: Comparison) -> list[Table]:
+    """The tables to look things up in."""
+    return only(instances(comparison), questions(comparison), failures(comparison))
 
 
 class Standing(NamedTuple):
@@ -80,7 +76,7 @@ def oracles(comparison: Comparison) -> Table:
         "oracles",
         "Oracles",
         "Over all questions whose optimum is known, best first; “optimum unknown” is held against"
-        " the best answer found. Seeds differ by so many percentage points on the same question.",
+        " the best answer found. Seeds differ by percentage points on the same question.",
         (Standing(comparison.summary(name)) for name in order),
         [
             words("oracle", lambda row: row.summary.oracle),

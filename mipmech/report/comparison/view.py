@@ -7,9 +7,9 @@ from pathlib import Path
 
 from mipmech.report.comparison import pictures
 from mipmech.report.comparison.summary import summary, title
-from mipmech.report.comparison.tables import tables
+from mipmech.report.comparison.tables import details, tables
 from mipmech.report.kit.gallery import gallery
-from mipmech.report.kit.picture import Pictures, key_of
+from mipmech.report.kit.picture import Pictures, legend_of
 from mipmech.report.kit.sentence import Sentence
 from mipmech.report.kit.view import LONGEST, Facts, Tile, View, facts
 from mipmech.studies.comparison.results import CALLS, Comparison
@@ -30,6 +30,7 @@ def view_of(comparison: Comparison, folder: Path, notes: Sequence[Sentence] = ()
         summary=[*notes, *summary(comparison)],
         tiles=_tiles(comparison),
         tables=tables(comparison),
+        details=details(comparison),
         oracles=comparison.oracles,
         groups=comparison.groups,
         counted="instances",
@@ -54,14 +55,14 @@ def _pictures(comparison: Comparison, folder: Path, prefix: str) -> list[Picture
     found = [
         Pictures(
             "pictures", "Pictures", wide, "pictures", of="Oracles",
-            key=key_of(comparison.oracles, prefix),
+            legend=legend_of(comparison.oracles, prefix),
         ),
         Pictures(
-            "over-time", "Quality against time, group by group",
+            "over-time", "Groups: quality against time",
             pictures.time_by_group(comparison, prefix),
         ),
         Pictures(
-            "bounds", "Bounds of the longest calls", pictures.bounds(comparison, prefix),
+            "bounds", "Bounds: the longest calls", pictures.bounds(comparison, prefix),
             note="Coloured: what was found; grey: the upper bound. One call per instance.",
         ),
     ]  # fmt: skip

@@ -16,7 +16,7 @@ def markdown(view: View, level: int = 1, before: str = "") -> str:
     level, before : of its heading, and what stands before it there
     """
     parts = [f"{'#' * level} {escaped(before + view.title)}", *map(_sentence, view.summary)]
-    for table in view.tables:
+    for table in (*view.tables, *view.details):
         parts += [f"{'#' * level}# {table.title}", escaped(table.note), _table(table)]
     below = [
         markdown(part, level + 1, f"Comparison {number}: ")

@@ -37,9 +37,10 @@ class Part:
     @property
     def contents(self) -> list[tuple[str, str]]:
         """Its sections, to be linked to: identifier and name."""
-        found = [("summary", "Summary"), *((t.key, t.title) for t in self.view.tables)]
-        found += [(section.name, section.title.partition(":")[0]) for section in self.pictures]
-        return [(self.prefix + key, words) for key, words in (*found, ("settings", "Settings"))]
+        shown = (*self.view.tables, *self.pictures, *self.view.details)
+        found = [(section.key, section.title.partition(":")[0]) for section in shown]
+        found = [("summary", "Summary"), *found, ("settings", "Settings")]
+        return [(self.prefix + key, words) for key, words in found]
 
 
 def page(view: View) -> str:

@@ -33,21 +33,21 @@ class Pictures:
     """A section of pictures.
 
     shape : how large they are
-    of, key : what is drawn, and by name a sample of its look
+    of, legend : what is drawn, and by name a sample of its look
     missing : (instance, why there is no picture of it)
     """
 
-    name: str
+    key: str
     title: str
     pictures: Sequence[Picture]
     shape: Literal["pictures", "small", "gallery"] = "small"
     note: str = ""
     of: str = ""
-    key: Sequence[tuple[str, str]] = ()
+    legend: Sequence[tuple[str, str]] = ()
     missing: Sequence[tuple[str, str]] = ()
 
 
-def key_of(names: Sequence[str], prefix: str = "") -> list[tuple[str, str]]:
+def legend_of(names: Sequence[str], prefix: str = "") -> list[tuple[str, str]]:
     """What is drawn, by name, and a sample of its look.
 
     prefix : here and elsewhere, sets identifiers apart from those of the rest of the page

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -215,6 +215,6 @@ def times(get: Callable[[Any], Spread | None], above: str) -> list[Column]:
     ]
 
 
-def only(tables: Sequence[Table]) -> list[Table]:
+def only(*tables: Table) -> list[Table]:
     """Those that have anything in them."""
     return [entry for entry in tables if entry.rows]

@@ -39,6 +39,7 @@ class View:
     """What is shown of a run, or of a comparison in it.
 
     kind : "comparison of oracles" or "batch of jobs"
+    tables, details : above and below its pictures
     oracles, groups : what its tables and pictures can be chosen by
     counted : the table whose rows are counted when a group is chosen
     pictures : its pictures, with identifiers that begin with what it is given
@@ -52,6 +53,7 @@ class View:
     summary: list[Sentence]
     tiles: list[Tile]
     tables: list[Table]
+    details: list[Table]
     oracles: list[str]
     groups: list[str]
     counted: str
