@@ -5,7 +5,7 @@ all the leaves below it, and a whole subtree is passed over if the first bound o
 enough.
 
 The tree is walked in two steps. The first goes from the roots down to nodes with few leaves. Each
-of those nodes, with everything below it, is a `Part`, which holds all that is needed to check it
+of those nodes, with everything below it, is a `Subtree`, which holds all that is needed to check it
 and may be checked anywhere. How the tree is cut into parts depends on the tree and the agents
 alone, and every part is computed in the same way everywhere, so the result is the same to the last
 bit. The check of a part returns a bound, never what the part covers: parts are made one by one on
@@ -36,11 +36,11 @@ PART = 1 << 21
 OFTEN = 0.5
 
 # Calls a function for each item and hands out the results in order, as the builtin map does.
-Each = Callable[[Callable[["Part"], "Checked"], Iterable["Part"]], Iterable["Checked"]]
+Each = Callable[[Callable[["Subtree"], "Checked"], Iterable["Subtree"]], Iterable["Checked"]]
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class Subtree:
     """A node of the tree, everything below it, and the agents that are open in it."""
 
     scene: Scene
@@ -59,7 +59,7 @@ class Checked:
     fault: str | None = None
 
 
-def check_part(part: Part) -> Checked:
+def check_part(part: Subtree) -> Checked:
     """The highest bound of the leaves of a part, in the units of the sums."""
     bounds = LeafBounds(part.scene, part.agents)
     try:
@@ -132,7 +132,7 @@ class _Walk:
         self.handed_out: list[int] = []
         self.done = 0
 
-    def parts(self) -> Iterator[Part]:
+    def parts(self) -> Iterator[Subtree]:
         """The parts, left to right; what lies between them and the roots is settled here."""
         tree = self.tree
         roots = tree.roots(self.agents.low, self.agents.high)
@@ -143,7 +143,7 @@ class _Walk:
                 self.handed_out.append(node.leaves)
                 numbered = replace(some, numbers=np.arange(len(some)))
                 symbols = tree.below(node.depth, node.place)
-                yield Part(self.scene, symbols, node.box, numbered, node.leaves)
+                yield Subtree(self.scene, symbols, node.box, numbered, node.leaves)
                 continue
             inner = self.above.inner(node.box, some)
             if inner is None:

@@ -1,13 +1,12 @@
 """The inner loops of the cells engine, compiled by numba.
 
 A node is a cell of directions (a box on a facet of the cube) times an interval [b0, b1] of
-thresholds. `cells` has the mathematics and the outer loop; here a node is bounded (`_bound`), and a
-block of nodes is searched depth-first (`search_block`). Agents that are surely in the margin
-all over a node are added up once and for all, agents that are surely out of it are dropped, so a
-node costs in proportion to the agents that neither is true of.
+thresholds. `oracle` has the mathematics, `search` the outer loop; here a node is bounded
+(`_bound`), and a block of nodes is searched depth-first (`search_block`). Agents that are surely in
+the margin all over a node are summed once, agents that are surely out of it are dropped, so the
+cost of a node is proportional to the number of the remaining agents.
 
-Arrays of agents are stored coordinate by coordinate, (d, m): neighbours in memory are looked at
-together.
+Arrays of agents are stored coordinate by coordinate, (d, m): what is used together is adjacent.
 
 All of it is in one file on purpose: numba keeps compiled functions as long as *their* file is
 unchanged, whatever happens to files of functions that they call.

@@ -212,7 +212,7 @@ class CellSearch:
             except ExecutorLost as error:
                 self.lost = str(error)
                 stop = Stop.LOST
-            # Which answers are there is a matter of time; so it counts where time counts anyway.
+            # Which answers are there depends on time, so they count only where time decided anyway.
             self._give_back(team, team.drop(), stop in (Stop.TIME, Stop.LOST))
         return stop
 
@@ -251,7 +251,7 @@ class CellSearch:
 
     @property
     def _lots(self) -> int:
-        # Where only some values of v·p matter, news is that one of them is settled: never rare.
+        # Where only some values of v·p matter, each one settled is an improvement: never rare.
         return 1 if len(self.rates) else min(LOTS, 1 + self.nodes // LONG_SEARCH)
 
     def _give(self, team: Crew) -> None:
@@ -268,9 +268,9 @@ class CellSearch:
 
     def _orders(self) -> Orders:
         problem = self.problem
-        # Within a block, what a centre is worth in floats closes nodes only if gaps are allowed:
-        # where it is a matter of counting, a tie may turn out not to be met; and where only some
-        # values of v·p matter, the centre may have another one.
+        # Within a block, the float value of a centre closes nodes only if gaps are allowed: for
+        # counts, a tie may turn out not to be met; and where only some values of v·p matter, the
+        # centre may have another one.
         uncertain = problem.kind == kernel.DENSITY or len(self.rates) > 0
         factor = 0.0 if uncertain else self.factor * (1 - 1e-9)
         budget = self._budget
@@ -281,7 +281,7 @@ class CellSearch:
         return Orders(self.cut, factor, self.rates, problem.touch, self._in_time(budget))
 
     def _in_time(self, budget: int) -> int:
-        """As much of a block's budget as can be done in the time that is left."""
+        """The part of a block's budget that fits in the time left."""
         if math.isinf(self.timer.left) or not self.seen:
             return budget
         # Few agents in many dimensions are slower to look at than many in few: by up to ten times.
@@ -313,7 +313,7 @@ class CellSearch:
                 self._polish(found.v)
 
     def _polish(self, v: Floats) -> None:
-        """Small steps from a direction that is better than all before, if they are cheap."""
+        """Local steps from an improved direction, if they are cheap."""
         problem = self.problem
         tries = POLISH // (problem.y.shape[1] * ROUNDS)
         if problem.dimension < 2 or tries < 1:

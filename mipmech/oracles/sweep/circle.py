@@ -1,7 +1,7 @@
 """The circle of directions: every place where the set of covered agents changes.
 
-What `sweep` (density) and `sweep_gain` stand on. O(m² log m), plain, and sharing no code with the
-other exact oracles, which are tested against it.
+The basis of `sweep` (density) and of the tests' `sweep_gain`. O(m² log m), plain, and sharing no
+code with the other exact oracles, which are tested against it.
 
 One agent sets the threshold. If (u, b) covers a set of agents, b can be raised to the smallest
 right end u·z_i + ℓ_i among them without losing any. So for every agent i in turn take that b;
@@ -193,7 +193,7 @@ def unit_vector(vector: Floats) -> Floats:
 
 
 def off_of_p(geometry: Geometry) -> float:
-    """How far p̂ may be from where it is."""
+    """How far p̂ may be from the exact one."""
     return min(2.0, 2 * geometry.rounding.p / geometry.p_norm)
 
 
