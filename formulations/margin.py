@@ -74,7 +74,7 @@ def big_m(
 
     The score u·z_i − b is at most highest_i − b_low, and b − u·z_i − ℓ_i at most
     b_high − lowest_i − ℓ_i; both are reached if score and threshold are free of each other. The
-    range need only hold for *unit* vectors u: what a small M cuts off elsewhere is no mechanism.
+    range need only hold for *unit* vectors u: what a small M cuts off elsewhere is not a mechanism.
     """
     return np.maximum(0.0, highest - window[0]), np.maximum(0.0, window[1] - lowest - reach)
 

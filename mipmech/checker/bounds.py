@@ -216,7 +216,7 @@ class LeafBounds:
         return some.without(np.flatnonzero(found.open[0]), found.sums[0])
 
     def _settle(self, cells: _Cells, some: Some) -> _Found:
-        """Who is surely in, who is surely out, who is open; and the first bound."""
+        """Which agents are surely in, surely out, or open; and the first bound."""
         t = cells.unit @ some.y
         e = np.zeros_like(t)
         term = np.empty_like(t)

@@ -16,7 +16,7 @@ Floats = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 Symbols = NDArray[np.uint8]
 
-# A deeper tree, or a larger one, is no proof but an attack.
+# A deeper tree, or a larger one, is not a proof but an attack.
 DEEPEST = 4000
 MOST_NODES = 1 << 27
 # Centres and half-widths are multiples of this, so that they are exact.
@@ -168,7 +168,7 @@ class Tree(Levels):
         return found
 
     def children(self, node: Node) -> tuple[Node, Node]:
-        """The halves of a node that is no leaf."""
+        """The halves of a node that is not a leaf."""
         depth, place = node.depth, node.place
         both = halves(self.levels[depth][place : place + 1], node.box)
         first = self.first_child(depth, place)

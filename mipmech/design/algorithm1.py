@@ -260,7 +260,7 @@ def default_epsilon(instance: Instance, share: float = EPSILON_SHARE) -> float:
 
 
 def _left_open(steps: list[Step]) -> bool:
-    """Whether an answer was cut short; a gap that ties leave is no such thing."""
+    """Whether an answer was cut short; a gap left by ties does not count."""
     return any(s.answer.stop not in (Stop.FINISHED, Stop.CLOSED) for s in steps)
 
 
@@ -367,7 +367,7 @@ def _grid(
 
 
 class _EtaLoop:
-    """The loop over η, and what has come of it so far."""
+    """The loop over η, and its state."""
 
     def __init__(
         self,

@@ -388,7 +388,7 @@ class CertificateFault(RuntimeError):
 
 
 def _checked(found: Certificate, timer: Timer, executor: Executor | None = None) -> Certificate:
-    """The certificate with the upper bound that the checker arrives at."""
+    """The certificate with the upper bound that the checker computes."""
     # Room for the two programs to round differently; what counts is what the checker establishes.
     ample = math.nextafter(found.upper * (1 + 1e-9), math.inf) if found.upper else 0.0
     if found.claim["kind"] == "density":

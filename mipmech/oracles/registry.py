@@ -87,7 +87,7 @@ def oracle_named(name: str, /, **options: Any) -> Oracle:
 
 
 def options_of(oracle: Oracle) -> dict[str, Any]:
-    """The options that an oracle has, with their values; none if it is no dataclass."""
+    """The options that an oracle has, with their values; none if it is not a dataclass."""
     return {name: getattr(oracle, name) for name in getattr(oracle, "__dataclass_fields__", {})}
 
 

@@ -87,7 +87,7 @@ TOUCH = 2.0**-30
 
 @dataclass(eq=False)
 class Block:
-    """An open node, and what has become of it.
+    """An open node, and the result of its search.
 
     code : its subtree in preorder (`kernel`), None while it is open
     children : the blocks in it that were left for later, in order
@@ -137,7 +137,7 @@ class Orders(NamedTuple):
 
 
 class Searched(NamedTuple):
-    """What became of a block.
+    """The result of a block.
 
     code : its subtree in preorder
     centres, halves, lows, highs, sums, bounds : of the blocks that are left, in order

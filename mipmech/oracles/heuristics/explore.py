@@ -59,7 +59,7 @@ class Explorer(Incumbent):
 
     @property
     def over(self) -> bool:
-        """Whether there is no time left, or no direction may be tried any more."""
+        """Whether the time or the number of directions allowed is used up."""
         return self.timer.left == 0 or self.tried >= self.most
 
     def offer(self, v: Floats) -> bool:

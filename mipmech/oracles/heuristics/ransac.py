@@ -9,7 +9,7 @@ densest threshold, not only with the one that the set gives.
 
 *Local optimisation* (Chum, Matas and Kittler 2003): from the best hypothesis of a lot, minimal sets
 among the agents in and near its margin, fits of least spread to those inside, and small random
-turns, as long as that helps; linear programs draw in those who miss the margin by little.
+turns, as long as that helps; linear programs draw in agents that miss the margin by little.
 
 *Stopping* (Fischler and Bolles 1981): if a share ε of the agents lies in the best margin, a set is
 all inside it with probability ε^d, so after ln(1 − confidence)/ln(1 − ε^d) hypotheses a margin as

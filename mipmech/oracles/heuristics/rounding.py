@@ -3,7 +3,7 @@
 The sphere is cut into cones (the facets of a cube). For each, HiGHS solves the relaxation of the
 MILP of `formulations` (0 ≤ s_i ≤ 1, M from the ranges of the scores over the cone). Its u is put on
 the sphere, the agents with s_i > ½ are given as much room as there is, and linear programs draw in
-those who miss by little. The most promising cones are cut in two and relaxed again (diving). A
+those that miss it by little. The most promising cones are cut in two and relaxed again (diving). A
 further round does the same with the cube turned at random. Of many agents, the model has a random
 part, another in each round: a relaxation says roughly where to look, and rounding, polishing and
 counting use all agents.

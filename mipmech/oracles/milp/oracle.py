@@ -6,7 +6,7 @@ Coordinates are turned so that p̂ = e₁ (`slices`); the models are those of `f
 before any model is built; the open ones of a facet go to HiGHS as one MILP over their common hull,
 with big-M from the scores over just these cones, a window on b, and a row that asks for more than
 the best found. "Infeasible" closes them; a solution is put back on the true sphere (`recovery`)
-and recounted; if nothing better comes of it, the hull was too loose and is cut in two.
+and recounted; if that is no improvement, the hull was too loose and is cut in two.
 
 *Norm "secant", "box", "exact"*: one model for the whole sphere. Its bound is a bound; its maximiser
 is put back on the true sphere and recounted; where it is loose (‖u‖ < 1), the approximation gets

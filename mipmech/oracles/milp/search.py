@@ -297,7 +297,7 @@ class Search(Incumbent):
             return np.ones(len(where.centre), dtype=bool)
         size = float(np.linalg.norm(part.across, axis=1).max())
         effect = math.sin(part.angle) * where.sine * size
-        # With a range of angles, cutting the sphere finer than that range brings nothing.
+        # With a range of angles, cutting the sphere finer than that range gains nothing.
         resolution = max(FINEST * size, (part.most - part.least) * size / 8)
         return np.asarray(effect <= max(float(part.slack.max()), resolution))
 

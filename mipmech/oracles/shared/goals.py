@@ -80,7 +80,7 @@ class Goal(Protocol):
         """The direction with its best threshold, recounted."""
 
     def value(self, found: Recount) -> float:
-        """The exact value of a recount, rounded down if it is no float."""
+        """The exact value of a recount, rounded down if it is not a float."""
 
     @property
     def most(self) -> float:

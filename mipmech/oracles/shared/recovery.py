@@ -21,7 +21,7 @@ from mipmech.validation import Floats, Numbers
 
 # Steps are taken until they are shorter than this share of the first.
 LEAST_STEP = 1e-6
-# More agents than this are not drawn in at once: each has a row and two columns of its own.
+# More agents than this are not drawn in at once: each has a row and two columns.
 MOST_NEAR = 300
 
 
@@ -66,11 +66,11 @@ def climb(part: Slice, v: Floats, covered: Numbers, rounds: int = 40) -> Floats:
 def augment(
     part: Slice, v: Floats, b: float, step: float, seconds: float = math.inf
 ) -> Floats | None:
-    """A direction near v that keeps who is in the margin of b and draws others into it.
+    """A direction near v that keeps the agents in the margin of b and draws others into it.
 
     One linear program on the tangent plane: the margin's agents stay, and the weighted distances by
-    which the others miss it are made least in sum. That sum is small where few miss it much, so it
-    tends to bring in many of those who miss it by little. Of many, the nearest are looked at.
+    which the others miss it are made least in sum. That sum is small where few miss it by
+    much, so it tends to bring in many that miss it by little. Of many, only the nearest are used.
     """
     d = len(v)
     scores = part.scores(v[None, :])[0]
@@ -102,7 +102,7 @@ def augment(
 
 
 def _rows(stay: Floats, near: Floats) -> Any:
-    """Those who stay have a row of their own; those near have two columns, to miss it, as well."""
+    """A row for each agent; those near the margin also have two columns, to miss it."""
     from scipy.sparse import csr_array  # noqa: PLC0415  (slow to import)
 
     (m, d), n = stay.shape, len(near)

@@ -44,7 +44,7 @@ CIRCLE = 2 * math.pi
 ANGLE_ERROR = 128 * EPSILON
 # Reach and differences of reach are good to this share of themselves.
 REACH_ERROR = 8 * EPSILON
-# A turn that no sweep arrives at: where agents come and go that are never covered, or always.
+# A turn that no sweep reaches: where agents come and go that are never covered, or always.
 NOWHERE = 100.0
 # Comings and goings in one batch: few enough to stay in the cache, enough to make numpy fast.
 EVENTS_AT_ONCE = 1 << 18

@@ -1,8 +1,8 @@
 """The densest mechanism at a fixed η where at most a circle is left: a second opinion, by a sweep.
 
 u = cos θ·p̂ + sin θ·H v with cos θ = η/‖p‖ and v on the unit sphere of R^(k−1), so that k = 3 leaves
-a circle, and k = 2 two directions; p = 0 leaves the sphere of R^k, a circle for k = 2. Who is
-covered where on the circle is told by `circle`; the running sums are of whole numbers.
+a circle, and k = 2 two directions; p = 0 leaves the sphere of R^k, a circle for k = 2. `circle`
+tells which agents are covered where on the circle; the running sums are of whole numbers.
 
 Rounding, and the width of the band of η, move the levels apart, so the bound holds on the whole
 band; a tie that floats cannot meet leaves a gap, which is reported.
