@@ -3,22 +3,28 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-# Seeds are fixed: a failure here is a failure everywhere. `make test-long` digs deeper.
+# Examples are fixed: a failure here is a failure everywhere. `make test-long` digs deeper.
 settings.register_profile(
     "fixed",
     derandomize=True,
     deadline=None,
-    max_examples=150,
+    max_examples=75,
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.register_profile("long", settings.get_profile("fixed"), max_examples=2000)
 settings.load_profile("fixed")
 
 ROOT = Path(__file__).parent.parent
+
+
+def seeds(always: int, long: int) -> list[Any]:
+    """The seeds of a campaign: the first few for every run, the others for `make test-long`."""
+    return [*range(always), *(pytest.param(s, marks=pytest.mark.long) for s in range(always, long))]
 
 
 def pytest_configure(config: pytest.Config) -> None:

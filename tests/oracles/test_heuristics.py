@@ -14,6 +14,7 @@ from mipmech import Budget, InputError, Instance, make_instance
 from mipmech.budget import Stop
 from mipmech.model import reduce
 from mipmech.model.population import Smoothed
+from mipmech.oracles.heuristics import rounding
 from mipmech.oracles.heuristics.anneal import Method, on_sphere
 from mipmech.oracles.heuristics.ascent import smoothed_density
 from mipmech.oracles.heuristics.explore import Explorer
@@ -26,6 +27,12 @@ from tests.samples import instances
 
 HEURISTICS = [name for name in REGISTRY if getattr(oracle_class(name), "randomised", False)]
 FAST = settings(max_examples=40)
+# A short run of the optimiser owes what a long one owes, but for how near it comes to the optimum.
+SHORT = {"anneal": {"evaluations": 500}}
+
+
+def short(name, **options):
+    return oracle_named(name, **SHORT.get(name, {}), **options)
 
 
 def explorer(instance, share=0.6, seconds=math.inf):
@@ -45,7 +52,7 @@ class TestEach:
     def test_never_above_a_bound(self, name, instance, share):
         geometry = reduce(instance)
         eta = share * geometry.p_norm
-        found = oracle_named(name, rounds=1)(geometry, eta, Budget(5.0))
+        found = short(name, rounds=1)(geometry, eta, Budget(5.0))
         exact = oracle_named("cells")(geometry, eta, Budget(20.0))
         assert found.density <= exact.upper
         assert found.upper is None or found.stop is Stop.INFEASIBLE
@@ -55,7 +62,7 @@ class TestEach:
         eta = 0.9 * geometry.p_norm
 
         def ask(seed):
-            return oracle_named(name, seed=seed, rounds=2)(geometry, eta, Budget(60.0))
+            return short(name, seed=seed, rounds=2)(geometry, eta, Budget(60.0))
 
         first, again, other = ask(1), ask(1), ask(2)
         assert first.mechanism == again.mechanism
@@ -64,11 +71,9 @@ class TestEach:
         assert other.mechanism != first.mechanism or other.work != first.work
 
     def test_more_rounds_are_never_worse(self, name):
-        geometry = reduce(make_instance("clustered-lines", 40, 5, seed=8))
+        geometry = reduce(make_instance("clustered-lines", 30, 5, seed=8))
         eta = 0.6 * geometry.p_norm
-        few, many = (
-            oracle_named(name, rounds=n)(geometry, eta, Budget(60.0)).density for n in (1, 3)
-        )
+        few, many = (short(name, rounds=n)(geometry, eta, Budget(60.0)).density for n in (1, 3))
         assert few <= many
 
     def test_finds_the_optimum_where_that_is_easy(self, name):
@@ -80,7 +85,7 @@ class TestEach:
             assert found.density >= best.density * 9 / 10
 
     def test_limits_are_kept(self, name):
-        geometry = reduce(make_instance("uniform-ball", 200, 5, seed=1))
+        geometry = reduce(make_instance("uniform-ball", 60, 5, seed=1))
         eta = 0.5 * geometry.p_norm
         stopped = oracle_named(name, rounds=None)(geometry, eta, Budget(0.2))
         assert stopped.stop is Stop.TIME
@@ -107,7 +112,7 @@ class TestEach:
         for agents, cost in ((ones, 1.0), (two, 1.0), (line, 1.0), (line, 1e-6), (line, 1e9)):
             sample = Instance.from_arrays(agents, [1.0, 2.0, 2.0], visible=[0, 1, 2], cost=cost)
             geometry = reduce(sample)
-            found = oracle_named(name, rounds=2)(geometry, 0.5 * geometry.p_norm, Budget(20.0))
+            found = short(name, rounds=2)(geometry, 0.5 * geometry.p_norm, Budget(20.0))
             assert found.density >= 1 / len(agents)
             if agents is ones or cost == 1e-6:
                 assert found.density == 1
@@ -150,8 +155,9 @@ class TestDrawingAgentsIn:
         assert (_rows(stay, near).toarray() == dense).all()
 
 
-def test_rounding_models_a_part_of_many_agents():
-    geometry = reduce(make_instance("clustered-lines", 1200, 3, seed=1))
+def test_rounding_models_a_part_of_many_agents(monkeypatch):
+    monkeypatch.setattr(rounding, "MOST_AGENTS", 100)
+    geometry = reduce(make_instance("clustered-lines", 300, 3, seed=1))
     eta = 0.6 * geometry.p_norm
     one, again, other = (
         oracle_named("rounding", seed=seed, rounds=1)(geometry, eta, Budget(60.0))

@@ -6,6 +6,7 @@ import math
 import signal
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
+from functools import cache
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from formulations.density import add_objective
 from mipmech import Budget, InputError, Instance, make_instance, recount
 from mipmech.budget import Event, Stop
 from mipmech.model import densest_threshold, from_reduced, reduce
-from mipmech.oracles.ask import ask
+from mipmech.oracles.call import ask
 from mipmech.oracles.milp.oracle import Data, Milp, MilpSoft, _cutoff, model_of, soft_bound
 from mipmech.oracles.milp.search import Search
 from mipmech.oracles.shared.goals import Density, SoftDensity
@@ -24,6 +25,7 @@ from mipmech.oracles.shared.slices import slice_at
 from mipmech.solver import Has, Program
 from mipmech.tolerances import CLOSED, SOFT_CLOSED
 from tests import brute_force
+from tests.conftest import seeds
 
 SHARES = (0.0, 0.3, 0.6, 0.9, 0.99, 1.0, -0.5)
 TENSECONDS = Budget(seconds=10.0)
@@ -64,7 +66,7 @@ def tolerance_of(share):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", seeds(3, 8))
 @pytest.mark.parametrize(
     ("asked", "count"),
     [
@@ -76,7 +78,7 @@ def tolerance_of(share):
     ids=["cones", "cones without counting", "secant", "secant, binary"],
 )
 def test_the_interval_contains_the_optimum(seed, asked, count):
-    """In all 520 instances; all without ties close within ten seconds each."""
+    """In all 520 instances, 195 of them in every run; those without ties close in ten seconds."""
     random = np.random.default_rng([seed, count])
     open_ = []
     for number in range(count):
@@ -94,7 +96,7 @@ def test_the_interval_contains_the_optimum(seed, asked, count):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", seeds(2, 4))
 @pytest.mark.parametrize("counting", [400_000, 0])
 def test_the_soft_interval_contains_the_optimum(seed, counting):
     random = np.random.default_rng([seed, 7])
@@ -113,7 +115,7 @@ def test_the_soft_interval_contains_the_optimum(seed, counting):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", seeds(3, 6))
 def test_lattices_with_ties(seed):
     """Reach equal to spacings: intervals hold; what is left open is a gap, not a wrong answer."""
     random = np.random.default_rng([seed, 11])
@@ -255,7 +257,7 @@ class TestOddCases:
         assert answer.lower <= answer.upper
 
     def test_no_time_and_no_nodes(self, asked):
-        geometry = reduce(make_instance("uniform-ball", 40, 6, seed=1))
+        geometry = reduce(make_instance("uniform-ball", 25, 6, seed=1))
         for budget in (Budget(0.0), Budget(0.05), Budget(5.0, nodes=0)):
             answer = asked(geometry, 0.6 * geometry.p_norm, budget)
             assert answer.mechanism is not None
@@ -280,11 +282,20 @@ def test_a_short_limit_on_a_hard_instance():
     assert answer.seconds < 5
 
 
+def thirty():
+    geometry = reduce(make_instance("uniform-ball", 30, 6, seed=4))
+    return geometry, 0.6 * geometry.p_norm
+
+
+@cache
+def uninterrupted(soft):
+    return (MilpSoft() if soft else Milp())(*thirty(), TENSECONDS)
+
+
 @pytest.mark.parametrize("moment", [1, 2, 3, 5])
 @pytest.mark.parametrize("asked", [Milp(), Milp(counting=0), Milp(norm="secant"), MilpSoft()])
 def test_bounds_hold_whenever_ctrl_c_comes(asked, moment):
-    geometry = reduce(make_instance("uniform-ball", 30, 6, seed=4))
-    eta = 0.6 * geometry.p_norm
+    geometry, eta = thirty()
     seen: list[Event] = []
 
     def watch(event):
@@ -293,9 +304,7 @@ def test_bounds_hold_whenever_ctrl_c_comes(asked, moment):
             signal.raise_signal(signal.SIGINT)
 
     answer = asked(geometry, eta, Budget(30.0, watch=watch))
-    best = (
-        MilpSoft()(geometry, eta, TENSECONDS) if answer.soft else Milp()(geometry, eta, TENSECONDS)
-    )
+    best = uninterrupted(answer.soft)
     assert answer.mechanism is not None
     assert answer.lower <= best.upper
     assert best.lower <= answer.upper
@@ -350,7 +359,7 @@ def test_events_tell_of_the_bounds():
     geometry = reduce(make_instance("uniform-ball", 30, 6, seed=4))
     for asked in (Milp(), Milp(norm="secant")):
         events.clear()
-        answer = asked(geometry, 0.6 * geometry.p_norm, Budget(2.0, watch=events.append))
+        answer = asked(geometry, 0.6 * geometry.p_norm, Budget(1.0, watch=events.append))
         assert len(events) >= 2
         assert all(e.lower <= float(answer.density) + 1e-12 for e in events)
         assert all(e.upper >= float(answer.density) - 1e-12 for e in events)
@@ -437,7 +446,7 @@ def test_block_bounds_hold_for_every_direction_in_the_block(milp):
 
 def test_threads_do_not_move_each_other_s_models():
     """The same geometry from two threads: the answers of one after the other."""
-    geometry = reduce(make_instance("gaussian-mixture", 14, 5, seed=3))
+    geometry = reduce(make_instance("gaussian-mixture", 12, 4, seed=3))
     etas = [share * geometry.p_norm for share in (0.1, 0.5, 0.3, 0.7)]
     asked = Milp(counting=0, cliques=False)
     one_by_one = [asked(geometry, eta, TENSECONDS) for eta in etas]

@@ -66,7 +66,7 @@ def test_theorem1_values():
 # ---------------------------------------------------------------- Theorem 2
 
 
-@settings(max_examples=400)
+@settings(max_examples=150)
 @given(instances())
 def test_theorem2_guarantees_hold(instance):
     """Against the ceiling, which is stronger than against the best gain; unequal costs included."""
@@ -87,7 +87,7 @@ def test_theorem2_guarantees_hold(instance):
     assert float(every.recount.gain) >= float(grid.recount.gain) - rounding
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(two_seen())
 def test_theorem2_against_the_true_optimum(instance):
     best = referee.best_gain(instance)
