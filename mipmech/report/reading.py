@@ -8,7 +8,7 @@ and counted; only a folder without a readable plan is refused.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, is_dataclass, replace
+from dataclasses import dataclass, is_dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -18,15 +18,7 @@ from mipmech.errors import InputError
 from mipmech.studies.batch.asking import ComparisonSettings
 from mipmech.studies.batch.folder import PlanRecord, RunFolder
 from mipmech.studies.batch.jobs import Job
-from mipmech.studies.batch.records import (
-    Figure,
-    Options,
-    Record,
-    Size,
-    Subject,
-    kind_of,
-    typed,
-)
+from mipmech.studies.batch.records import Figure, Options, Record, Size, Subject, kind_of, typed
 from mipmech.studies.comparison.assembly import assemble, reference_of, run_of
 from mipmech.studies.comparison.results import Comparison
 from mipmech.text import clean, short
@@ -34,26 +26,9 @@ from mipmech.text import clean, short
 # Pictures fail with numbers near the largest float.
 LARGEST = 1e100
 # Texts of strangers that are longer are cut.
-LONGEST_NAME, LONGEST_REASON = 400, 2000
+LONGEST = 400
 # What comes of taking a stranger's values for what they should be; `InputError` is a ValueError.
 FAULTS = (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, RecursionError)
-
-
-@dataclass(frozen=True)
-class Asked:
-    """What is shown of a job's options."""
-
-    eta: Figure | None = None
-    eta_fraction: Figure | None = None
-    options: Options = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class OracleCalls:
-    """The calls of an oracle that Algorithm 1 made, and those that it could skip."""
-
-    made: Size
-    skipped: Size
 
 
 class Planned(NamedTuple):
@@ -149,7 +124,7 @@ def read(path: Path) -> Batch:
                      (), (), False)  # fmt: skip
     comparisons, lost = _comparisons(plan, {key: known[key] for key in by_id if key in known})
     return Batch(
-        name=short(plan.name, LONGEST_NAME),
+        name=short(plan.name, LONGEST),
         text=plan.text,
         planned=True,
         busy=busy,
@@ -193,17 +168,17 @@ def understood(record: Record, job: Job | None) -> Record | None:
         if job is not None:
             _agree((record.task, record.options), (job.task, job.options))
             _agree(record.instance.digest, job.subject)
-        asked = typed(record.options, Asked, "the options of a job")
+        etas = [record.options.get(name) for name in ("eta", "eta_fraction")]
+        asked = typed(etas, tuple[Figure | None, ...], "values of η")
+        typed(record.options.get("options", {}), Options, "options")
         numbers = (record.seconds, record.allowed, record.bounds, record.events, asked)
         if not _can_be_drawn((*numbers, _result(record))):
             raise InputError("has a number that cannot be drawn")
-        names = {"name": record.instance.name, "group": record.instance.group}
+        subject = record.instance
         return replace(
             record,
-            task=short(record.task, LONGEST_NAME),
             options=_cut(record.options),
-            instance=replace(record.instance, **_cut(names)),
-            reason=None if record.reason is None else short(record.reason, LONGEST_REASON),
+            instance=replace(subject, **_cut({"name": subject.name, "group": subject.group})),
             started=None if record.started is None else _in_utc(record.started),
             ended=_in_utc(record.ended),
         )
@@ -234,9 +209,10 @@ def _result(record: Record) -> Any:
     return calls_of(record) if record.done and record.task == "solve" else None
 
 
-def calls_of(record: Record) -> OracleCalls:
-    """The calls of the oracle in a "solve" record with a result."""
-    return typed((record.result or {})["oracle_calls"], OracleCalls, "a number of calls")
+def calls_of(record: Record) -> dict[str, int]:
+    """The calls of its oracle that Algorithm 1 made, and those that it could skip."""
+    found = typed((record.result or {})["oracle_calls"], dict[str, Size], "numbers of calls")
+    return {name: found[name] for name in ("made", "skipped")}
 
 
 def _can_be_drawn(value: Any) -> bool:
@@ -251,7 +227,7 @@ def _can_be_drawn(value: Any) -> bool:
 def _cut(values: Mapping[str, Any]) -> dict[str, Any]:
     """The same with shorter texts."""
     return {
-        name: short(value, LONGEST_NAME) if isinstance(value, str) else value
+        name: short(value, LONGEST) if isinstance(value, str) else value
         for name, value in values.items()
     }
 

@@ -8,18 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mipmech.plots.looks import (
-    BLUE,
-    COLOURS,
-    DASHES,
-    GREY,
-    GRID,
-    MARKS,
-    VERMILLION,
-    looks_of,
-    share_axis,
-    time_axis,
-)
+from mipmech.plots import looks
+from mipmech.plots.looks import COLOURS, DASHES, MARKS, looks_of, share_axis, time_axis
 from mipmech.report.kit.picture import WIDE, Picture, closing_in
 from mipmech.report.kit.svg import drawn
 from mipmech.report.reading import Batch
@@ -65,7 +55,7 @@ def by_size(batch: Batch) -> list[Picture]:
     if not entries:
         return []
     names = kinds(batch)
-    looks, classes = looks_of(names), _classes([entry.instance.agents for entry in entries])
+    drawn_as, classes = looks_of(names), _classes([entry.instance.agents for entry in entries])
     groups: dict[str, list[Record]] = {name: [] for name in names}
     for entry in entries:
         groups[entry.kind if entry.kind in groups else OTHER].append(entry)
@@ -73,10 +63,10 @@ def by_size(batch: Batch) -> list[Picture]:
     def draw(figure: Figure) -> None:
         axes = figure.subplots()
         for number in range(1, len(classes), 2):
-            axes.axvspan(number - 0.5, number + 0.5, color=GRID, alpha=0.35, linewidth=0)
+            axes.axvspan(number - 0.5, number + 0.5, color=looks.GRID, alpha=0.35, linewidth=0)
         for place, (name, found) in enumerate(groups.items()):
             offset = 0.84 * ((place + 0.5) / len(groups) - 0.5)
-            look = looks[name]
+            look = drawn_as[name]
             for done in (True, False):
                 part = [entry for entry in found if entry.done == done]
                 face: dict[str, Any] = {} if done else {"markerfacecolor": "none"}
@@ -139,7 +129,10 @@ def finished(batch: Batch) -> list[Picture]:
 
     def draw(figure: Figure) -> None:
         axes = figure.subplots()
-        for values, colour, dash in ((ended, BLUE, "-"), (failed, VERMILLION, (0, (4, 1.5)))):
+        for values, colour, dash in (
+            (ended, looks.BLUE, "-"),
+            (failed, looks.VERMILLION, (0, (4, 1.5))),
+        ):
             if values:
                 when, number = _thinned(values)
                 axes.step(
@@ -148,7 +141,7 @@ def finished(batch: Batch) -> list[Picture]:
                     linewidth=1.7,
                 )  # fmt: skip
         if total:
-            axes.axhline(total, color=GREY, linewidth=0.9, linestyle=(0, (3, 2)))
+            axes.axhline(total, color=looks.GREY, linewidth=0.9, linestyle=(0, (3, 2)))
         axes.set_xlim(0, max(ended[-1] / unit, 1e-6))
         axes.set_ylim(0, 1.06 * (total or len(entries)))
         axes.set_xlabel(f"{name} since the first job began")

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from math import inf
 from typing import Any
 
-from mipmech.report.kit.sentence import Name, Sentence, bad, note
+from mipmech.report.kit.sentence import Name, Sentence, bug, note
 from mipmech.report.reading import Batch
 from mipmech.studies.batch.records import Record
 from mipmech.text import THIN, count, duration, gap_percent, listed, moment
@@ -30,73 +31,53 @@ def title(batch: Batch) -> str:
 
 def summary(batch: Batch) -> list[Sentence]:
     """The whole summary, the gravest first."""
-    standing = [] if _open(batch) else [_ended(batch)]
+    wrong = contradictions(batch)
     return [
-        *_contradicted(batch), *notes(batch), *standing, *_without_result(batch),
+        *([bug(len(wrong), "lower bound", "an upper bound on the same optimum")] if wrong else []),
+        *notes(batch),
+        *_ended(batch),
+        *without_result(batch.failed),
         *_certified(batch),
-    ]  # fmt: skip
+    ]
 
 
-def notes(batch: Batch) -> list[Sentence]:
+def notes(batch: Batch) -> Iterator[Sentence]:
     """What limits whatever else is said, of a comparison alone too."""
-    return [*_open(batch), *_unreadable(batch), *_mixed(batch), *_others(batch)]
-
-
-# ------------------------------------------------------------------ how it stands
+    total, when = len(batch.jobs), _as_of(batch)
+    if not batch.planned and batch.busy:
+        yield note("The run has just begun: there is no plan yet.")
+    elif not batch.planned:
+        yield note(f"There is no plan here, only {count(len(batch.entries), 'record')}{when}.")
+    elif batch.busy:
+        yield note(f"The run goes on: {total - batch.missing:,} of {total:,} jobs so far{when}.")
+    elif batch.missing:
+        yield note(
+            f"The run is not complete: {batch.missing:,} of {count(total, 'job')} have not been"
+            f" done{when}. Run the plan again to do the rest."
+        )
+    number = batch.odd + batch.damaged
+    if number:
+        were = "is" if number == 1 else "are"
+        yield note(f"{count(number, 'record')} could not be understood and {were} left out.")
+    yield from (note(f"A comparison cannot be shown: {why}.") for why in batch.lost)
+    if len(makers(batch)) > 1:
+        set_ups = f"{len(makers(batch))} set-ups (below)"
+        yield note(f"The records were made by {set_ups}: compare times with care.")
+    if batch.others:
+        said = f"{count(batch.others, 'record')} of jobs that the plan does not have"
+        yield Sentence((f"{said} are left out; bench export has them.",))
 
 
 def _as_of(batch: Batch) -> str:
     return "" if batch.newest is None else f", as of {moment(batch.newest)}"
 
 
-def _open(batch: Batch) -> list[Sentence]:
-    """What is to come, if anything is."""
-    ended, total = len(batch.entries) + batch.odd, len(batch.jobs)
-    when = _as_of(batch)
-    if not batch.planned:
-        if batch.busy:
-            return [note("The run has just begun: there is no plan yet.")]
-        return [note(f"There is no plan here, only {count(len(batch.entries), 'record')}{when}.")]
-    if batch.busy:
-        return [note(f"The run goes on: {ended:,} of {total:,} jobs so far{when}.")]
-    if batch.missing:
-        jobs = f"{batch.missing:,} of {count(total, 'job')}"
-        said = f"The run is not complete: {jobs} have not been done{when}."
-        return [note(f"{said} Run the plan again to do the rest.")]
-    return []
-
-
-def _ended(batch: Batch) -> Sentence:
+def _ended(batch: Batch) -> Iterator[Sentence]:
     total, done = len(batch.jobs), len(batch.entries) - len(batch.failed)
     what = "with a result" if done == total else f"{done:,} with a result"
-    work = duration(sum(entry.seconds for entry in batch.entries))
-    text = f"All {count(total, 'job')} have ended, {what}, after {work} of work{_as_of(batch)}."
-    return Sentence((text,))
-
-
-def _unreadable(batch: Batch) -> list[Sentence]:
-    lost = [note(f"A comparison cannot be shown: {why}.") for why in batch.lost]
-    number = batch.odd + batch.damaged
-    if not number:
-        return lost
-    were = "is" if number == 1 else "are"
-    said = f"{count(number, 'record')} could not be understood and {were} left out."
-    return [note(said), *lost]
-
-
-def _others(batch: Batch) -> list[Sentence]:
-    if not batch.others:
-        return []
-    said = f"{count(batch.others, 'record')} of jobs that the plan does not have"
-    return [Sentence((f"{said} are left out; bench export has them.",))]
-
-
-def _mixed(batch: Batch) -> list[Sentence]:
-    number = len(makers(batch))
-    if number < 2:
-        return []
-    said = f"The records were made by {number} set-ups (below): compare times with care."
-    return [note(said)]
+    work = f"{duration(sum(entry.seconds for entry in batch.entries))} of work{_as_of(batch)}"
+    if batch.planned and not batch.busy and not batch.missing:
+        yield Sentence((f"All {count(total, 'job')} have ended, {what}, after {work}.",))
 
 
 def makers(batch: Batch) -> list[tuple[dict[str, Any], int]]:
@@ -106,33 +87,21 @@ def makers(batch: Batch) -> list[tuple[dict[str, Any], int]]:
     return [(first[key], number) for key, number in counts.most_common()]
 
 
-# ------------------------------------------------------------------ what was found
+def without_result(failed: Sequence[Record]) -> Iterator[Sentence]:
+    """What became of jobs without a result, the known ends first."""
+    counts = Counter(entry.status for entry in failed)
+    ends = [end for end in ENDS if end in counts] + sorted(set(counts) - set(ENDS))
+    said = listed([f"{counts[end]:,} {ENDS.get(end, end)}" for end in ends[:8]])
+    broken = {e.instance.digest for e in failed if e.instance.digest.startswith("broken-")}
+    are = "is no instance" if len(broken) == 1 else "are no instances"
+    files = f" {count(len(broken), 'file')} {are}." if broken else ""
+    has = "has" if len(failed) == 1 else "have"
+    if failed:
+        yield note(f"{count(len(failed), 'job')} {has} no result: {said}.{files}")
 
 
-def by_end(batch: Batch) -> dict[str, int]:
-    """Jobs without a result by what became of them, the known ends first."""
-    counts = Counter(entry.status for entry in batch.failed)
-    known = [status for status in ENDS if status in counts]
-    return {status: counts[status] for status in (*known, *sorted(set(counts) - set(known)))}
-
-
-def _without_result(batch: Batch) -> list[Sentence]:
-    if not batch.failed:
-        return []
-    ends = [f"{number:,} {ENDS.get(end, end)}" for end, number in by_end(batch).items()]
-    has = "has" if len(batch.failed) == 1 else "have"
-    text = f"{count(len(batch.failed), 'job')} {has} no result: {listed(ends[:8])}."
-    broken = {e.instance.digest for e in batch.failed if e.instance.digest.startswith("broken-")}
-    if broken:
-        are = "is no instance" if len(broken) == 1 else "are no instances"
-        text += f" {count(len(broken), 'file')} {are}."
-    return [note(text)]
-
-
-def _certified(batch: Batch) -> list[Sentence]:
+def _certified(batch: Batch) -> Iterator[Sentence]:
     found = batch.of("certify")
-    if not found:
-        return []
     open_ = [entry for entry in found if entry.bounds and entry.bounds.status != "optimal"]
     certificates = count(len(found), "certificate")
     told = [f"{len(found) - len(open_):,} of {certificates} reached the gap asked for"]
@@ -140,7 +109,8 @@ def _certified(batch: Batch) -> list[Sentence]:
         widest = max(open_, key=lambda entry: entry.gap or 0.0)
         gap = gap_percent(widest.lower or 0.0, widest.upper or 0.0)
         told += [f"; the widest gap left is {gap}{THIN}%, on ", Name(widest.name)]
-    return [Sentence((*told, "."))]
+    if found:
+        yield Sentence((*told, "."))
 
 
 def ceilings(batch: Batch) -> dict[str, float]:
@@ -161,19 +131,8 @@ def share(entry: Record, least: dict[str, float]) -> float | None:
     return min(1.0, max(0.0, entry.lower / upper)) if upper > 0 else 1.0
 
 
-# ------------------------------------------------------------------ contradictions
-
-
-@dataclass(frozen=True)
-class Contradiction:
-    """Bounds of one optimum that exclude each other: a bug."""
-
-    lower: Record
-    upper: Record
-
-
-def contradictions(batch: Batch) -> list[Contradiction]:
-    """Where a job found more than another (or itself) says there is."""
+def contradictions(batch: Batch) -> list[tuple[Record, Record]]:
+    """Jobs that found more than another (or itself) says there is, and those others: bugs."""
     asked: dict[tuple[object, ...], list[Record]] = {}
     for entry in batch.entries:
         if entry.done and entry.bounds:
@@ -183,23 +142,8 @@ def contradictions(batch: Batch) -> list[Contradiction]:
     found = []
     for entries in asked.values():
         best = max(entries, key=lambda entry: entry.lower or 0.0)
-        bounded = [entry for entry in entries if entry.upper is not None]
-        least = min(bounded, key=lambda entry: entry.upper or 0.0, default=None)
-        if least is None or best.lower is None or least.upper is None:
-            continue
-        if best.lower > least.upper + ROUNDED * abs(least.upper):
-            found.append(Contradiction(best, least))
+        least = min(entries, key=lambda entry: inf if entry.upper is None else entry.upper)
+        lower, upper = best.lower or 0.0, least.upper
+        if upper is not None and lower > upper + ROUNDED * abs(upper):
+            found.append((best, least))
     return found
-
-
-def _contradicted(batch: Batch) -> list[Sentence]:
-    number = len(contradictions(batch))
-    if not number:
-        return []
-    lie = "lie" if number > 1 else "lies"
-    return [
-        bad(
-            f"{count(number, 'lower bound')} {lie} above an upper bound on the same optimum: a bug"
-            " in a bound or in the grader, so trust nothing below until it is found."
-        )
-    ]

@@ -6,23 +6,8 @@ from collections import Counter
 from typing import Any, NamedTuple
 
 from mipmech.report.batch.summary import ENDS, ceilings, contradictions, share
-from mipmech.report.kit.table import (
-    Cell,
-    Column,
-    Table,
-    bounds,
-    memory,
-    number,
-    only,
-    quality,
-    subject,
-    table,
-    text,
-    time,
-    times,
-    whole,
-    words,
-)
+from mipmech.report.kit import table as kit
+from mipmech.report.kit.table import Cell, Column, Table, number, table, words
 from mipmech.report.reading import Batch, calls_of
 from mipmech.studies.batch.records import Record
 from mipmech.studies.spread import Spread
@@ -34,12 +19,12 @@ LONGEST = 80
 
 def tables(batch: Batch) -> list[Table]:
     """The tables that sum up."""
-    return only(contradicted(batch), kinds(batch))
+    return kit.only(contradicted(batch), kinds(batch))
 
 
 def details(batch: Batch) -> list[Table]:
     """The tables to look things up in."""
-    return only(failures(batch), certificates(batch), questions(batch), solutions(batch))
+    return kit.only(failures(batch), certificates(batch), questions(batch), solutions(batch))
 
 
 # ------------------------------------------------------------------ columns
@@ -56,10 +41,10 @@ def _value(value: Any) -> Cell:
     if value is None or value in ("", {}):
         return Cell()
     if isinstance(value, bool):
-        return text("yes" if value else "no")
+        return kit.text("yes" if value else "no")
     if isinstance(value, int | float):
         return Cell(f"{value:.6g}" if isinstance(value, float) else str(value), value)
-    return text(short(str(value), LONGEST))
+    return kit.text(short(str(value), LONGEST))
 
 
 def _eta(entry: Record) -> Cell:
@@ -73,16 +58,16 @@ def _chosen_by(entry: Record) -> tuple[str, str]:
     return entry.instance.group, entry.oracle
 
 
-SUBJECT = subject(lambda entry: entry.instance)
-GREATEST = bounds(lambda entry: entry.bounds, "Greatest gain")
-DENSITY = bounds(lambda entry: entry.bounds, "Density")[:2]
+SUBJECT = kit.subject(lambda entry: entry.instance)
+GREATEST = kit.bounds(lambda entry: entry.bounds, "Greatest gain")
+DENSITY = kit.bounds(lambda entry: entry.bounds, "Density")[:2]
 ORACLE = words("oracle", lambda entry: entry.oracle)
 STATUS = words("status", lambda entry: entry.bounds.status)
-SEED = Column("seed", lambda entry: whole(entry.seed))
+SEED = Column("seed", lambda entry: kit.whole(entry.seed))
 REPETITION = Column("repetition", lambda entry: number(entry.repetition + 1), optional=True)
 USED = [
-    Column("time", lambda entry: time(entry.seconds)),
-    Column("memory", lambda entry: memory(entry.memory)),
+    Column("time", lambda entry: kit.time(entry.seconds)),
+    Column("memory", lambda entry: kit.memory(entry.memory)),
 ]
 
 
@@ -95,26 +80,12 @@ class Kind(NamedTuple):
     name: str
     planned: int
     entries: list[Record]
-
-    @property
-    def took(self) -> Spread | None:
-        """The time of its jobs."""
-        return Spread.of(entry.seconds for entry in self.entries)
+    took: Spread | None
 
     @property
     def done(self) -> int:
         """How many have a result."""
         return sum(entry.done for entry in self.entries)
-
-    @property
-    def work(self) -> float | None:
-        """The time of all of them."""
-        return sum(entry.seconds for entry in self.entries) if self.entries else None
-
-    @property
-    def memory(self) -> int | None:
-        """The most that any of them used."""
-        return max((entry.memory or 0 for entry in self.entries), default=0) or None
 
 
 def kinds(batch: Batch) -> Table:
@@ -127,16 +98,22 @@ def kinds(batch: Batch) -> Table:
         "kinds",
         "Kinds of jobs",
         "Tasks, with the oracle or the engine that does them.",
-        (Kind(name, planned[name], entries) for name, entries in found.items()),
+        (
+            Kind(name, planned[name], entries, Spread.of(entry.seconds for entry in entries))
+            for name, entries in found.items()
+        ),
         [
             words("kind", lambda kind: kind.name),
             Column("jobs", lambda kind: number(kind.planned)),
             Column("done", lambda kind: number(kind.done)),
             Column("no result", lambda kind: number(len(kind.entries) - kind.done)),
             Column("missing", lambda kind: number(max(0, kind.planned - len(kind.entries)))),
-            *times(lambda kind: kind.took, "Time"),
-            Column("in all", lambda kind: time(kind.work), "Time"),
-            Column("memory, most", lambda kind: memory(kind.memory)),
+            *kit.times(lambda kind: kind.took, "Time"),
+            Column("in all", lambda kind: kit.time(sum(e.seconds for e in kind.entries)), "Time"),
+            Column(
+                "memory, most",
+                lambda kind: kit.memory(max((e.memory or 0 for e in kind.entries), default=None)),
+            ),
         ],
     )
 
@@ -189,9 +166,9 @@ def solutions(batch: Batch) -> Table:
             *choices,
             Column("gain", GREATEST[0].cell),
             Column("at most", GREATEST[1].cell),
-            Column("share, %", lambda entry: quality(share(entry, least))),
-            Column("made", lambda entry: number(calls_of(entry).made), "Calls"),
-            Column("skipped", lambda entry: number(calls_of(entry).skipped), "Calls"),
+            Column("share, %", lambda entry: kit.quality(share(entry, least))),
+            Column("made", lambda entry: number(calls_of(entry)["made"]), "Calls"),
+            Column("skipped", lambda entry: number(calls_of(entry)["skipped"]), "Calls"),
             *USED,
         ],
         _chosen_by,
@@ -228,13 +205,13 @@ def contradicted(batch: Batch) -> Table:
         "More was found than there should be: each one is a bug.",
         contradictions(batch),
         [
-            words("instance", lambda found: found.lower.name),
-            words("of", lambda found: found.lower.bounds.what),
-            Column("η", lambda found: _eta(found.lower)),
-            Column("at least", lambda f: number(f.lower.lower, f"{f.lower.lower:.9g}"), "Found"),
-            words("by", lambda found: found.lower.kind, above="Found"),
-            Column("at most", lambda f: number(f.upper.upper, f"{f.upper.upper:.9g}"), "Excluded"),
-            words("by", lambda found: found.upper.kind, above="Excluded"),
+            words("instance", lambda pair: pair[0].name),
+            words("of", lambda pair: pair[0].bounds.what),
+            Column("η", lambda pair: _eta(pair[0])),
+            Column("at least", lambda pair: kit.exact(pair[0].lower), "Found"),
+            words("by", lambda pair: pair[0].kind, above="Found"),
+            Column("at most", lambda pair: kit.exact(pair[1].upper), "Excluded"),
+            words("by", lambda pair: pair[1].kind, above="Excluded"),
         ],
-        lambda found: (found.lower.instance.group, ""),
+        lambda pair: (pair[0].instance.group, ""),
     )

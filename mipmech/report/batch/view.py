@@ -8,7 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from mipmech.report.batch import pictures
-from mipmech.report.batch.summary import contradictions, makers, notes, summary, title
+from mipmech.report.batch.summary import (
+    contradictions,
+    makers,
+    notes,
+    summary,
+    title,
+    without_result,
+)
 from mipmech.report.batch.tables import details, tables
 from mipmech.report.comparison import view as comparison
 from mipmech.report.kit.gallery import gallery
@@ -28,8 +35,9 @@ MOST_MAKERS = 20
 def view_of(batch: Batch, folder: Path) -> View:
     """What is shown of a run."""
     if batch.alone:
-        alone = comparison.view_of(batch.comparisons[0], folder, notes(batch))
-        return replace(alone, plan=batch.text)
+        lost = [entry for entry in batch.failed if entry.task == "reference"]
+        said = [*notes(batch), *without_result(lost)]
+        return replace(comparison.view_of(batch.comparisons[0], folder, said), plan=batch.text)
     asked = [entry for entry in batch.entries if entry.task in ("oracle", "solve")]
     return View(
         kind="batch of jobs",

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from mipmech.report.kit.sentence import Name, Sentence, bad, named, note, shares
+from mipmech.report.kit.sentence import Name, Sentence, bad, bug, named, note, shares
 from mipmech.report.kit.table import ENOUGH
 from mipmech.studies.comparison.results import NEARLY, Comparison, OracleSummary, Problem
 from mipmech.studies.spread import Spread
@@ -80,68 +80,37 @@ def title(comparison: Comparison) -> str:
 
 def summary(comparison: Comparison) -> list[Sentence]:
     """The whole summary, the gravest first."""
-    grave = [*_violated(comparison), *_doubted(comparison), *_cut_short(comparison)]
+    grave = [*_wrong(comparison), *_left_open(comparison)]
     if not any(run.calls for run in comparison.runs):
-        none = note("Nothing was answered: there are no calls to compare.")
-        return [*grave, none, *_failed(comparison)]
-    return [
-        *grave,
-        *_failed(comparison),
-        *_best(comparison),
-        *_best_heuristic(comparison),
-        *_gains(comparison),
-        _references(comparison),
-    ]
+        return [*grave, note("Nothing was answered: there are no calls to compare.")]
+    found = (_best(comparison), *_best_heuristic(comparison), *_gains(comparison))
+    return [*grave, *found, _references(comparison)]
 
 
-def _violated(comparison: Comparison) -> list[Sentence]:
-    number = len(comparison.violations)
-    if not number:
-        return []
-    lie = "lie" if number > 1 else "lies"
-    return [
-        bad(
-            f"{count(number, 'value')} {lie} above the upper bound of the reference: a bug in a"
-            " bound or in the grader, so trust nothing below until it is found."
-        )
-    ]
+def _wrong(comparison: Comparison) -> Iterator[Sentence]:
+    if comparison.violations:
+        yield bug(len(comparison.violations), "value", "the upper bound of its reference")
+    if comparison.doubts:
+        doubts = [short(doubt, LONGEST_DOUBT) for doubt in comparison.doubts]
+        yield bad("Instance files state optima that are refuted here: ", *named(doubts), ".")
 
 
-def _doubted(comparison: Comparison) -> list[Sentence]:
-    if not comparison.doubts:
-        return []
-    doubts = [short(doubt, LONGEST_DOUBT) for doubt in comparison.doubts]
-    return [bad("Instance files state optima that are refuted here: ", *named(doubts), ".")]
-
-
-def _cut_short(comparison: Comparison) -> list[Sentence]:
-    if comparison.complete:
-        return []
-    said = "The comparison was cut short, or goes on; not all oracles were asked the same yet."
-    return [note(said)]
-
-
-def _failed(comparison: Comparison) -> list[Sentence]:
+def _left_open(comparison: Comparison) -> Iterator[Sentence]:
+    if not comparison.complete:
+        yield note("The comparison was cut short, or goes on: not all questions were asked.")
     failed = [run.oracle for run in comparison.runs if run.error is not None]
-    if not failed:
-        return []
-    names = named(list(dict.fromkeys(failed)))
-    runs = count(len(failed), "run")
-    return [note(f"{runs} gave no answer and rank as 0: see the failures of ", *names, ".")]
+    if failed:
+        names = named(list(dict.fromkeys(failed)))
+        runs = count(len(failed), "run")
+        yield note(f"{runs} gave no answer and rank as 0: see the failures of ", *names, ".")
 
 
-def _best(comparison: Comparison) -> list[Sentence]:
+def _best(comparison: Comparison) -> Sentence:
     ranked = by_quality(comparison, comparison.oracles)
     if not ranked:
-        asked = any(not call.soft and call.chosen for run in comparison.runs for call in run.calls)
-        return [
-            note(
-                "No quality is known: the greatest density is open at every η."
-                if asked
-                else "No oracle was asked for density where there is a choice; only gains are"
-                " compared."
-            )
-        ]
+        if any(not call.soft and call.chosen for run in comparison.runs for call in run.calls):
+            return note("No quality is known: the greatest density is open at every η.")
+        return note("No oracle had a choice of dense rules; only gains are compared.")
     first = ranked[0].summary
     assert first.density is not None
     told = [Name(first.oracle), " was best overall: ", shares(first.density), " of the optimum"]
@@ -151,14 +120,14 @@ def _best(comparison: Comparison) -> list[Sentence]:
         # Where all have to use all their time, nobody is slower.
         slower = "" if comparison.settings.full_time else " but slower"
         told += [f" As good{slower}: ", *named(equal), "."]
-    return [Sentence(tuple(told))]
+    return Sentence(tuple(told))
 
 
 def _took(found: OracleSummary) -> str:
     if found.seconds is None:
         return ""
-    most = duration(found.seconds.max)
-    return f", in {duration(found.seconds.median)} a call at the median and {most} at most"
+    median, most = duration(found.seconds.median), duration(found.seconds.max)
+    return f", in {median} a call at the median and {most} at most"
 
 
 def _but_failed(comparison: Comparison, found: OracleSummary) -> str:
@@ -184,12 +153,11 @@ def hard_groups(comparison: Comparison) -> list[str]:
     return [group for group, best in found.items() if best.marks[0] * WHOLE < ENOUGH]
 
 
-def _best_heuristic(comparison: Comparison) -> list[Sentence]:
+def _best_heuristic(comparison: Comparison) -> Iterator[Sentence]:
     """The best heuristic, unless it was named as the best of all, and where all of them failed."""
-    names = heuristics(comparison)
-    ranked = by_quality(comparison, names)
+    ranked = by_quality(comparison, heuristics(comparison))
     if not ranked:
-        return []
+        return
     best, told = ranked[0].summary, list[str]()
     assert best.density is not None
     if by_quality(comparison, comparison.oracles)[0].summary.oracle != best.oracle:
@@ -198,30 +166,26 @@ def _best_heuristic(comparison: Comparison) -> list[Sentence]:
     share, hard = f"{100 * ENOUGH:g}{THIN}%", hard_groups(comparison)
     groups = count(len(best_heuristics(comparison)), "group")
     if hard:
-        told.append(
-            f"Heuristics failed in {len(hard)} of {groups}, where the median of each is below"
-            f" {share}: "
-        )
-        told += [*named(hard), "."]
+        failed = f"Heuristics failed in {len(hard)} of {groups}"
+        told += [f"{failed}, where the median of each is below {share}: ", *named(hard), "."]
     else:
         told.append(f"In every group some heuristic has a median of at least {share}.")
-    return [Sentence(tuple(told))]
+    yield Sentence(tuple(told))
 
 
-def _gains(comparison: Comparison) -> list[Sentence]:
+def _gains(comparison: Comparison) -> Iterator[Sentence]:
     ranked = []
     for name in comparison.oracles:
         found = comparison.summary(name)
         gains = [share for values in comparison.gains(name).values() for share in values]
-        if found.calls and gains:
-            ranked.append((_marks(gains, found.failures), found))
-    if not ranked:
-        return []
-    first = max(ranked, key=lambda entry: entry[0])[1]
-    assert first.gain is not None
-    told = ["Inside Algorithm 1, ", Name(first.oracle), " gains most: ", shares(first.gain)]
-    told.append(f" of the greatest gain of any rule{_but_failed(comparison, first)}.")
-    return [Sentence(tuple(told))]
+        if found.gain and found.calls:
+            ranked.append((_marks(gains, found.failures), found, found.gain))
+    if ranked:
+        _, first, gain = max(ranked, key=lambda entry: entry[0])
+        most = f" of the greatest gain of any rule{_but_failed(comparison, first)}."
+        yield Sentence(
+            ("Inside Algorithm 1, ", Name(first.oracle), " gains most: ", shares(gain), most)
+        )
 
 
 def _references(comparison: Comparison) -> Sentence:

@@ -6,22 +6,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from mipmech.report.comparison.summary import by_quality, kind, of_group
-from mipmech.report.kit.table import (
-    Cell,
-    Column,
-    Table,
-    bounds,
-    five,
-    number,
-    only,
-    quality,
-    spread,
-    subject,
-    table,
-    times,
-    whole,
-    words,
-)
+from mipmech.report.kit import table as kit
+from mipmech.report.kit.table import Cell, Column, Table, number, table, words
 from mipmech.studies.batch.asking import Reference
 from mipmech.studies.comparison.results import Comparison, OracleSummary, Problem
 from mipmech.studies.spread import Spread
@@ -33,12 +19,12 @@ GAIN = "Gain, %"
 
 def tables(comparison: Comparison) -> list[Table]:
     """The tables that sum up."""
-    return only(violations(comparison), oracles(comparison), groups(comparison))
+    return kit.only(violations(comparison), oracles(comparison), groups(comparison))
 
 
 def details(comparison: Comparison) -> list[Table]:
     """The tables to look things up in."""
-    return only(instances(comparison), questions(comparison), failures(comparison))
+    return kit.only(instances(comparison), questions(comparison), failures(comparison))
 
 
 class Standing(NamedTuple):
@@ -50,14 +36,14 @@ class Standing(NamedTuple):
 
 
 SUMMED = [
-    *five(lambda row: row.summary.density, QUALITY),
+    *kit.five(lambda row: row.summary.density, QUALITY),
     Column(
         "calls ≥\u00a099",
-        lambda row: quality(row.summary.reached if row.summary.density else None),
+        lambda row: kit.quality(row.summary.reached if row.summary.density else None),
         QUALITY,
     ),
 ]
-SPENT = times(lambda row: row.summary.seconds, "Time of a call")
+SPENT = kit.times(lambda row: row.summary.seconds, "Time of a call")
 FAILED = Column("failures", lambda row: number(row.summary.failures))
 
 
@@ -82,9 +68,9 @@ def oracles(comparison: Comparison) -> Table:
             words("oracle", lambda row: row.summary.oracle),
             words("kind", lambda row: kind(comparison, row.summary.oracle)),
             *SUMMED,
-            Column("optimum unknown, %", lambda row: spread(row.summary.unknown)),
-            Column("best threshold", lambda row: spread(row.summary.gain), GAIN),
-            Column("the paper's two", lambda row: spread(row.summary.gain_two), GAIN),
+            Column("optimum unknown, %", lambda row: kit.spread(row.summary.unknown)),
+            Column("best threshold", lambda row: kit.spread(row.summary.gain), GAIN),
+            Column("the paper's two", lambda row: kit.spread(row.summary.gain_two), GAIN),
             Column("seeds differ by", seeds),
             *SPENT,
             Column("calls", lambda row: number(row.summary.calls)),
@@ -113,7 +99,7 @@ def groups(comparison: Comparison) -> Table:
             words("oracle", lambda row: row.summary.oracle),
             Column("instances", lambda row: number(row.instances)),
             *SUMMED,
-            Column("gain, %", lambda row: spread(row.summary.gain)),
+            Column("gain, %", lambda row: kit.spread(row.summary.gain)),
             *SPENT,
             FAILED,
         ],
@@ -125,7 +111,7 @@ def _over_seeds(name: str, shares: dict[Any, list[float]], of: Any) -> Column:
     """The shares of an oracle, question by question."""
     return Column(
         name,
-        lambda row: spread(Spread.of(shares.get(of(row), []))),
+        lambda row: kit.spread(Spread.of(shares.get(of(row), []))),
         "Share of it, %",
         oracle=name,
     )
@@ -140,8 +126,8 @@ def instances(comparison: Comparison) -> Table:
         " with inside Algorithm 1: median over the seeds, least to greatest.",
         comparison.problems,
         [
-            *subject(lambda problem: problem),
-            *bounds(lambda problem: problem.gain, "Greatest gain"),
+            *kit.subject(lambda problem: problem),
+            *kit.bounds(lambda problem: problem.gain, "Greatest gain"),
             *(
                 _over_seeds(name, comparison.gains(name, known=False), lambda row: row.digest)
                 for name in comparison.oracles
@@ -173,7 +159,7 @@ def questions(comparison: Comparison) -> Table:
             words("instance", lambda row: row.problem.name),
             words("group", lambda row: row.problem.group),
             Column("η, fraction", lambda row: number(row.fraction, f"{row.fraction:.4g}")),
-            *bounds(lambda row: row.reference, "Greatest density"),
+            *kit.bounds(lambda row: row.reference, "Greatest density"),
             *(
                 _over_seeds(
                     name,
@@ -199,8 +185,8 @@ def violations(comparison: Comparison) -> Table:
             words("instance", lambda found: of[found.instance].name),
             words("oracle", lambda found: found.oracle),
             words("what", lambda found: found.what),
-            Column("value", lambda found: number(found.value, f"{found.value:.9g}")),
-            Column("at most", lambda found: number(found.upper, f"{found.upper:.9g}")),
+            Column("value", lambda found: kit.exact(found.value)),
+            Column("at most", lambda found: kit.exact(found.upper)),
         ],
         lambda found: (of[found.instance].group, found.oracle),
     )
@@ -218,7 +204,7 @@ def failures(comparison: Comparison) -> Table:
         [
             words("instance", lambda run: of[run.instance].name),
             words("oracle", lambda run: run.oracle),
-            Column("seed", lambda run: whole(run.seed)),
+            Column("seed", lambda run: kit.whole(run.seed)),
             words("why", lambda run: run.error),
         ],
         lambda run: (of[run.instance].group, run.oracle),

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from mipmech.report.kit.picture import Pictures
 from mipmech.report.kit.sentence import Name
-from mipmech.report.kit.table import ENOUGH
+from mipmech.report.kit.table import ENOUGH, Table
 from mipmech.report.kit.view import View
 from mipmech.studies.comparison.results import NEARLY
 
@@ -37,7 +37,7 @@ class Part:
     @property
     def contents(self) -> list[tuple[str, str]]:
         """Its sections, to be linked to: identifier and name."""
-        shown = (*self.view.tables, *self.pictures, *self.view.details)
+        shown: list[Table | Pictures] = [*self.view.tables, *self.pictures, *self.view.details]
         found = [(section.key, section.title.partition(":")[0]) for section in shown]
         found = [("summary", "Summary"), *found, ("settings", "Settings")]
         return [(self.prefix + key, words) for key, words in found]

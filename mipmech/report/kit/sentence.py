@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from mipmech.studies.spread import Spread
-from mipmech.text import THIN, percent
+from mipmech.text import THIN, count, percent
 
 Tone = Literal["plain", "bad", "note"]
 # More names than this in a sentence are counted, not named.
@@ -43,6 +43,15 @@ def bad(*parts: str) -> Sentence:
 def note(*parts: str) -> Sentence:
     """A sentence that limits the rest."""
     return Sentence(parts, "note")
+
+
+def bug(number: int, what: str, bound: str) -> Sentence:
+    """That values lie above what bounds them."""
+    lie = "lie" if number > 1 else "lies"
+    return bad(
+        f"{count(number, what)} {lie} above {bound}: a bug in a bound or in the grader, so trust"
+        " nothing below until it is found."
+    )
 
 
 def named(names: Sequence[str]) -> list[str]:

@@ -29,6 +29,8 @@ PAGE = {
     ACCEPT.lower(): "var(--accept)",
     PAPER.lower(): "var(--card)",
 }
+# What is drawn in ink.
+INKED = ("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color")
 # Pixels per inch of what is drawn as an image.
 SHARP = 220
 
@@ -48,17 +50,11 @@ def drawn(size: tuple[float, float], draw: Callable[[Figure], None], key: str, a
     style: Any = {
         "svg.fonttype": "none",
         "svg.hashsalt": key,
-        "text.color": looks.INK,
-        "axes.edgecolor": looks.INK,
-        "axes.labelcolor": looks.INK,
+        **dict.fromkeys(INKED, looks.INK),
         "axes.linewidth": 0.7,
-        "xtick.color": looks.INK,
-        "ytick.color": looks.INK,
         "grid.color": looks.GRID,
         "grid.linewidth": 0.7,
-        "figure.facecolor": "none",
-        "axes.facecolor": "none",
-        "savefig.facecolor": "none",
+        **dict.fromkeys(("figure.facecolor", "axes.facecolor", "savefig.facecolor"), "none"),
         "axes.unicode_minus": True,
     }
     stream = io.StringIO()

@@ -123,6 +123,11 @@ def whole(value: int | None) -> Cell:
     return number(value, str(value))
 
 
+def exact(value: float) -> Cell:
+    """A number whose last digits matter."""
+    return number(value, f"{value:.9g}")
+
+
 def quality(value: float | None) -> Cell:
     """A share of the optimum."""
     return Cell() if value is None else Cell(percent(value), value, share=value)
