@@ -548,3 +548,45 @@ def test_many_kinds_share_a_look(tmp_path):
 
 def replace_size(subject, number):
     return {**subject, "agents": 3 * (number + 1) ** 2}
+
+
+# ------------------------------------------------------------------------ one comparison alone
+
+
+def compared_alone():
+    made = MadeUp(comparisons=[SETTINGS])
+    for path in TINY:
+        made.compare(made.subject(Instance.load(path)), SETTINGS)
+    return made
+
+
+def test_one_comparison_and_nothing_else_is_shown_as_that(tmp_path):
+    place = compared_alone().write(tmp_path / "alone")
+    assert report(place, format="md").startswith("# 2 oracles on 4 instances\n")
+    assert len(report(place, format="csv").splitlines()) == 1 + 4 * 3 * 2  # calls
+    assert "mipmech · comparison of oracles" in report(place)
+    for name in ("certify", "solve", "oracle"):
+        made = compared_alone()
+        getattr(made, name)(made.plan["subjects"][0])
+        other = made.write(tmp_path / name)
+        assert "\n## Comparison 1: 2 oracles on 4 instances\n" in report(other, format="md")
+        assert len(report(other, format="csv").splitlines()) == 1 + 4 * 6 + 1  # jobs
+    made = compared_alone()
+    made.compare(made.plan["subjects"][0], SETTINGS, repetition=1)
+    assert "# made up: 30 jobs" in report(made.write(tmp_path / "twice"), format="md")
+
+
+def test_a_comparison_alone_says_how_its_run_stands(tmp_path):
+    made = compared_alone()
+    references = [record for record in made.records if record["task"] == "reference"]
+    references[0].update(status="memory", reason="3 GB", result=None, bounds=None)
+    references[1]["result"]["level"] = "sworn"
+    made.records.pop()
+    place = made.write(tmp_path)
+    text = report(place, format="md")
+    assert "The run is not complete: 1 of 24 jobs have not been done" in text
+    assert "1 record could not be understood and is left out." in text
+    assert "1 job has no result: 1 ran out of memory." in text
+    assert "not all questions were asked" in text
+    with RunFolder.open(place).locked():
+        assert "The run goes on: 23 of 24 jobs so far" in report(place, format="md")
