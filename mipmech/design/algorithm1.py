@@ -235,6 +235,12 @@ class Solution:
         unanswered = len(self.grid) - self.skipped - len(self.steps)
         return self.stop is Stop.FINISHED and unanswered == 0 and not _left_open(open_)
 
+    def plot(self) -> Any:
+        """A matplotlib figure of the run, and of the rule."""
+        from mipmech.plots.solution import solution_picture  # noqa: PLC0415  (matplotlib is slow to import)
+
+        return solution_picture(self)
+
     def to_dict(self) -> dict[str, Any]:
         """The object printed under ``--json``."""
         return {

@@ -135,6 +135,12 @@ class Certificate:
             return "all threshold rules on what the planner sees, on this sample"
         return "all threshold rules with this η (to within the band), on this sample"
 
+    def plot(self) -> Any:
+        """A matplotlib figure of the bounds over time, and of the rule."""
+        from mipmech.plots.certificate import certificate_picture  # noqa: PLC0415  (matplotlib is slow to import)
+
+        return certificate_picture(self)
+
     def to_dict(self) -> dict[str, Any]:
         """The object printed under ``--json``; bounds are rounded outward."""
         return {

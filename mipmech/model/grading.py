@@ -284,6 +284,12 @@ class Recount:
         """w·w_f/‖w‖, rounded: quality gained per unit of distance moved."""
         return float(self.line.rate / sqrt_bounds(self.line.square)[0])
 
+    def plot(self) -> Any:
+        """A matplotlib figure of the rule, and of who moves."""
+        from mipmech.plots.rule import picture  # noqa: PLC0415  (matplotlib is slow to import)
+
+        return picture(self)
+
     def to_dict(self) -> dict[str, Any]:
         """The figures as floats."""
         quality = self.accepted_quality

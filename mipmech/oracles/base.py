@@ -126,6 +126,12 @@ class Answer:
         met = self.closed if gap is None else self.gap <= gap
         return "optimal" if met else "gap"
 
+    def plot(self) -> Any:
+        """A matplotlib figure of the rule found."""
+        if self.recount is None:
+            raise InputError("has no rule to draw", field="answer")
+        return self.recount.plot()
+
     def to_dict(self) -> dict[str, Any]:
         """The object printed under ``--json``; bounds are rounded outward."""
         found = self.recount
