@@ -9,7 +9,11 @@ STUDY := instances/small instances/medium instances/real instances/large \
   --oracles milp,cells,random,pca,ransac,ascent,anneal,rounding --etas 1,0.9,0.6,0.3 \
   --seconds-per-call 0.5 --full-time --reference-seconds 60
 
-.PHONY: help demo test test-long test-lowest lint format bench instances instances-large known study clean
+# Tests on all cores. Each takes a stretch of the files, so that what a file's tests share is made
+# once, and whoever is done takes over from the others.
+SHARED := -n auto --dist worksteal
+
+.PHONY: help demo test test-fast test-long test-lowest lint format bench instances instances-large known study clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -48,11 +52,14 @@ lint: $(VENV)/.dev  ## ruff and mypy
 	$(BIN)/mypy
 
 test: lint  ## everything that must hold: lint, types, tests
-	$(BIN)/pytest -n auto -m "not long"
+	$(BIN)/pytest $(SHARED) -m "not long"
 	@echo "make test: linters, type check and all tests passed."
 
+test-fast: $(VENV)/.dev  ## unit tests only, no lint: under a minute, to run while you work
+	$(BIN)/pytest $(SHARED) -m "not long and not slow" --hypothesis-profile=fast
+
 test-long: $(VENV)/.dev  ## the long campaigns too: thousands of wild instances and properties
-	$(BIN)/pytest -n auto --hypothesis-profile=long
+	$(BIN)/pytest $(SHARED) --hypothesis-profile=long
 
 test-lowest:  ## the tests again, on the oldest packages that pyproject.toml allows
 	$(PYTHON) tests/lowest.py

@@ -16,6 +16,7 @@ settings.register_profile(
     max_examples=75,
     suppress_health_check=[HealthCheck.too_slow],
 )
+settings.register_profile("fast", settings.get_profile("fixed"), max_examples=20)
 settings.register_profile("long", settings.get_profile("fixed"), max_examples=2000)
 settings.load_profile("fixed")
 

@@ -198,6 +198,7 @@ def test_one_place():
 # ---- density ----
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("k", "count", "hits"), [(2, 10, 8), (3, 2000, 8), (4, 40_000, 8), (5, 200_000, 6)]
 )
@@ -289,6 +290,7 @@ def test_density_does_not_see_rotation_translation_or_scale(k):
             assert (again.surely, again.at_most) == (found.surely, found.at_most)
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(st.data())
 def test_density_on_troublesome_instances(data):
@@ -429,6 +431,7 @@ def test_flat_gains_are_bounded_too():
     assert lower <= math.sqrt(2) * 0.09 <= upper <= lower * 1.0011
 
 
+@pytest.mark.slow
 def test_gain_against_soft_densities():
     """Gain is η times the best soft density at η, at the best η."""
     rng = np.random.default_rng(70)

@@ -271,6 +271,7 @@ def test_no_file_or_a_folder(tmp_path, capsys, what):
     assert "cannot be read" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_errors_of_the_program_itself_never_show_a_traceback(tmp_path):
     """As a real process: exit status, streams, and no traceback."""
     (tmp_path / "a.json").write_text("{")

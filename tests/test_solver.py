@@ -119,6 +119,7 @@ def test_minimising_bounds_from_below():
     assert solved.bound <= 1e-9
 
 
+@pytest.mark.slow
 def test_a_limit_keeps_what_there_is():
     """Why it stopped and what it has are two things."""
     events: list[Event] = []
@@ -265,6 +266,7 @@ print(solved.stop.name, solved.bound < 80.5, solved.seconds < 30)
 """
 
 
+@pytest.mark.slow
 def test_ctrl_c_keeps_bound_and_incumbent(root):
     done = subprocess.run(
         [sys.executable, "-c", INTERRUPT], cwd=root, capture_output=True, text=True, check=True,

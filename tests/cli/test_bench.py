@@ -62,6 +62,7 @@ def test_many_jobs_are_not_all_shown(tmp_path, capsys):
     assert len(json.loads(out)["jobs"]) == 67
 
 
+@pytest.mark.slow
 def test_a_log_gets_lines(plan):
     done = subprocess.run(
         batches.command(plan, "--workers", "2"), capture_output=True, text=True, check=True
@@ -72,6 +73,7 @@ def test_a_log_gets_lines(plan):
     assert "6: 0 were on record, 6 done now; all on record" in done.stdout
 
 
+@pytest.mark.slow
 def test_a_terminal_gets_a_bar(plan):
     """The bar is drawn on stderr, the result on stdout."""
     ours, theirs = pty.openpty()
@@ -121,6 +123,7 @@ def test_export_and_merge(finished, tmp_path, capsys):
     assert "6 records, 6 of them new; 0 were there more than once" in out
 
 
+@pytest.mark.slow
 def test_a_reader_that_goes_away_does_not_end_the_run(plan):
     """Whoever read the log has closed the pipe: the work goes on, and its status is true."""
     reader, writer = os.pipe()
@@ -133,6 +136,7 @@ def test_a_reader_that_goes_away_does_not_end_the_run(plan):
     assert b"6 done now; all on record" in done.stdout
 
 
+@pytest.mark.slow
 def test_retrying_shows_what_is_tried_again(tmp_path, capsys):
     (tmp_path / "broken.json").write_text("{}")
     text = SMALL + "[[instances]]\nfiles = 'broken.json'\n"

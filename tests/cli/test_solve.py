@@ -104,6 +104,7 @@ def test_solve_as_json_is_true(capsys, sample):
     assert shown["eta"] in [step["eta"] for step in shown["steps"]]
 
 
+@pytest.mark.slow
 def test_solve_in_words(capsys, sample, tmp_path):
     picture = tmp_path / "a.png"
     arguments = ("solve", sample, "--skip", "cones", "--thresholds", "best", "--plot", picture)
@@ -114,6 +115,7 @@ def test_solve_in_words(capsys, sample, tmp_path):
     assert picture.stat().st_size > 20_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("family", "rank", "options"),
     [
@@ -171,6 +173,7 @@ def test_bad_options(capsys, sample, arguments, message, as_json):
     assert (out if not as_json else err) == ""
 
 
+@pytest.mark.slow
 def test_a_gap_of_ones_own(capsys, hard):
     status, out, _ = run(capsys, "oracle", hard, "--eta-fraction", "0.6", "--seconds", "1", "--gap",
                          "0.9", "--json")  # fmt: skip
@@ -186,6 +189,7 @@ def test_a_gap_stricter_than_the_oracle_s(capsys, sample):
     assert (status, json.loads(out)["status"]) == (1, "gap")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", [("oracle", "--eta-fraction", "0.6"), ("solve",)])
 def test_two_seconds_on_a_hard_instance(capsys, hard, command):
     status, out, _ = run(capsys, command[0], hard, *command[1:], "--seconds", "2", "--json")
@@ -207,6 +211,7 @@ def valid(shown, path):
     assert shown["seconds"] < 30
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "command",
     [

@@ -133,6 +133,7 @@ def test_skipping_changes_no_gain(family, rank, thresholds, skip):
         assert some.skipped > 0
 
 
+@pytest.mark.slow
 def test_example1_with_the_paper_s_thresholds_and_the_best():
     sample = example1(agents=40)
     optimum = 0.25 / 3**0.5  # ℓ/√3
@@ -142,6 +143,7 @@ def test_example1_with_the_paper_s_thresholds_and_the_best():
     assert float(best.gain) >= 0.99 * optimum
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("oracle", ["cells-soft", "cells"])
 def test_ten_thousand_values_of_eta(oracle):
     """The paper's own grid for ε = 0.1: every η answered, or skipped by proof."""
@@ -215,6 +217,7 @@ def test_nothing_visible_and_one_dimension():
     assert float(found.gain) == pytest.approx(referee.best_gain(line))
 
 
+@pytest.mark.slow
 def test_a_time_limit_leaves_a_valid_statement():
     instance = make_instance("uniform-ball", 60, 6, seed=1)
     events: list[Event] = []

@@ -88,6 +88,7 @@ def known(rank):
 # ------------------------------------------------------------------ the same certificate
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rank", SAMPLES)
 @pytest.mark.usefixtures("long_search")
 def test_workers_do_not_change_the_certificate(rank, teams):
@@ -288,6 +289,7 @@ class Killing(Few):
             self.killed += 1
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("long_search")
 def test_killed_workers_cost_nothing_but_time(teams):
     (sample, gap), content = SAMPLES[4], known(4).content()
@@ -419,6 +421,7 @@ def shown(capsys, *arguments):
     return status, json.loads(capsys.readouterr().out)
 
 
+@pytest.mark.slow
 def test_the_command_line(capsys, tmp_path):
     proofs = [tmp_path / "here.json", tmp_path / "there.json"]
     assert shown(capsys, "certify", EXAMPLE, "--out", proofs[0])[0] == 0

@@ -56,6 +56,7 @@ def norms(k):
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("k", [2, 3, 4])
 def test_every_unit_vector_is_in(k):
     rng = np.random.default_rng(k)
@@ -74,6 +75,7 @@ def test_every_unit_vector_is_in(k):
         assert satisfied(exact)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("k", [2, 3, 4])
 def test_nothing_is_shorter_than_the_least_norm(k):
     """Short vectors are sought in random orthants, by random weights on the |u_j|."""

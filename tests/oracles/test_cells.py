@@ -680,6 +680,7 @@ def rotation(random, rank):
     return np.linalg.qr(random.standard_normal((rank, rank)))[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rank", [2, 3, 4])
 @pytest.mark.parametrize("seed", range(3))
 def test_coordinates_do_not_matter(rank, seed):
@@ -762,6 +763,7 @@ def roughly():
     return certify(make_instance("uniform-ball", 60, 7, seed=1), gap=0.6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seconds", [0.0, 0.2, 1.0])
 def test_stopped_early(seconds):
     """A gap is left, a true one, and the certificate of it is as valid."""

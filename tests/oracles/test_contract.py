@@ -20,7 +20,7 @@ from mipmech.tolerances import BAND, SOFT_CLOSED
 from tests import referee
 from tests.samples import instances
 
-FAST = settings(max_examples=40)
+FAST = settings(max_examples=min(40, settings().max_examples))
 # A short run of the optimiser owes what a long one owes.
 SHORT = {"anneal": {"evaluations": 300}}
 

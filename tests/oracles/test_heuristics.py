@@ -47,6 +47,7 @@ def test_all_six_are_there():
 
 @pytest.mark.parametrize("name", HEURISTICS)
 class TestEach:
+    @pytest.mark.slow
     @FAST
     @given(instance=instances(max_agents=8), share=st.sampled_from([-0.7, 0.0, 0.3, 0.8, 1.0]))
     def test_never_above_a_bound(self, name, instance, share):
@@ -57,6 +58,7 @@ class TestEach:
         assert found.density <= exact.upper
         assert found.upper is None or found.stop is Stop.INFEASIBLE
 
+    @pytest.mark.slow
     def test_the_seed_decides(self, name):
         geometry = reduce(make_instance("clustered-lines", 40, 5, seed=8))
         eta = 0.9 * geometry.p_norm
@@ -70,12 +72,14 @@ class TestEach:
         assert f"seed={1}" in first.oracle
         assert other.mechanism != first.mechanism or other.work != first.work
 
+    @pytest.mark.slow
     def test_more_rounds_are_never_worse(self, name):
         geometry = reduce(make_instance("clustered-lines", 30, 5, seed=8))
         eta = 0.6 * geometry.p_norm
         few, many = (short(name, rounds=n)(geometry, eta, Budget(60.0)).density for n in (1, 3))
         assert few <= many
 
+    @pytest.mark.slow
     def test_finds_the_optimum_where_that_is_easy(self, name):
         geometry = reduce(make_instance("gaussian-mixture", 30, 3, seed=2))
         for share in (0.3, 0.8):
@@ -84,6 +88,7 @@ class TestEach:
             found = oracle_named(name)(geometry, eta, Budget(20.0))
             assert found.density >= best.density * 9 / 10
 
+    @pytest.mark.slow
     def test_limits_are_kept(self, name):
         geometry = reduce(make_instance("uniform-ball", 60, 5, seed=1))
         eta = 0.5 * geometry.p_norm
@@ -104,6 +109,7 @@ class TestEach:
         with pytest.raises(InputError, match=next(iter(bad))):
             oracle_named(name, **bad)
 
+    @pytest.mark.slow
     def test_trouble(self, name):
         """All agents at one point; two agents; duplicates; reach beyond everything."""
         ones = np.ones((6, 3))
@@ -155,6 +161,7 @@ class TestDrawingAgentsIn:
         assert (_rows(stay, near).toarray() == dense).all()
 
 
+@pytest.mark.slow
 def test_rounding_models_a_part_of_many_agents(monkeypatch):
     monkeypatch.setattr(rounding, "MOST_AGENTS", 100)
     geometry = reduce(make_instance("clustered-lines", 300, 3, seed=1))
@@ -251,6 +258,7 @@ def test_the_smoothed_density_is_that_of_the_smoothed_sample_and_its_gradient_is
     assert (along_v * tangent).sum(axis=1) == pytest.approx(slope, abs=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", get_args(Method))
 def test_every_optimiser_of_scipy(method):
     geometry = reduce(make_instance("gaussian-mixture", 30, 4, seed=2))

@@ -256,6 +256,7 @@ class TestOddCases:
         assert answer.mechanism is not None
         assert answer.lower <= answer.upper
 
+    @pytest.mark.slow
     def test_no_time_and_no_nodes(self, asked):
         geometry = reduce(make_instance("uniform-ball", 25, 6, seed=1))
         for budget in (Budget(0.0), Budget(0.05), Budget(5.0, nodes=0)):
@@ -272,6 +273,7 @@ def test_a_limit_on_nodes():
     assert 100 <= answer.work["nodes"] <= 200
 
 
+@pytest.mark.slow
 def test_a_short_limit_on_a_hard_instance():
     geometry = reduce(make_instance("uniform-ball", 80, 8, seed=1))
     answer = Milp()(geometry, 0.6 * geometry.p_norm, Budget(1.0))
@@ -292,6 +294,7 @@ def uninterrupted(soft):
     return (MilpSoft() if soft else Milp())(*thirty(), TENSECONDS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("moment", [1, 2, 3, 5])
 @pytest.mark.parametrize("asked", [Milp(), Milp(counting=0), Milp(norm="secant"), MilpSoft()])
 def test_bounds_hold_whenever_ctrl_c_comes(asked, moment):
@@ -354,6 +357,7 @@ def test_general_views(norm):
     assert answer.mechanism.view_weights is not None
 
 
+@pytest.mark.slow
 def test_events_tell_of_the_bounds():
     events: list[Event] = []
     geometry = reduce(make_instance("uniform-ball", 30, 6, seed=4))

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from mipmech import Budget, InputError, Instance, best_threshold, make_instance, recount
@@ -15,6 +15,7 @@ from mipmech.budget import Event, Stop
 from mipmech.model import example1, from_reduced, reduce
 from mipmech.oracles.sweep.circle import CIRCLE, circle_of
 from tests import brute_force, referee
+from tests.conftest import seeds
 from tests.oracles.test_sweep import FAMILIES, random_instance
 from tests.samples import instances
 from tests.sweep_gain import BestGain, sweep_gain
@@ -45,7 +46,8 @@ def check_gain(instance, found: BestGain, best: float, rough: float = 1e-10):
         assert found.recount.gain == recount(instance, found.recount.mechanism).gain
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", seeds(5, 10))
 def test_the_gain_is_the_referee_s(seed):
     random = np.random.default_rng([seed, 1])
     for _ in range(30):
@@ -61,7 +63,6 @@ def test_far_from_the_origin(seed):
         check_gain(instance, sweep_gain(instance), referee.best_gain(instance), 1e-9)
 
 
-@settings(max_examples=100)
 @given(instance=instances(max_agents=7, max_width=2, kinds=("visible",)))
 def test_the_gain_of_any_instance_is_the_referee_s(instance):
     found, best = sweep_gain(instance), referee.best_gain(instance)
@@ -73,7 +74,6 @@ def test_the_gain_of_any_instance_is_the_referee_s(instance):
     assert found.gain <= Fraction(found.upper)
 
 
-@settings(max_examples=100)
 @given(instance=instances(), seed=st.integers(0, 10**6))
 def test_no_direction_exceeds_the_bound(instance, seed):
     geometry = reduce(instance)
@@ -162,6 +162,7 @@ def exact_gain(instance, weights) -> Fraction:
     return rate * soft / referee.dot(exact, exact)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reach", [0.3, 1e-5, 1e-9, 1e-13])
 @pytest.mark.parametrize("rank", [1, 2])
 def test_the_bound_holds_to_the_last_digit(rank, reach):
@@ -246,6 +247,7 @@ def test_tangent_levels():
             check_gain(plane, sweep_gain(plane), referee.best_gain(plane))
 
 
+@pytest.mark.slow
 def test_known_gains_of_shipped_instances(root):
     seen = 0
     for path in sorted((root / "instances").glob("*/*.json")):

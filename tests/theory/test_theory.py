@@ -87,7 +87,6 @@ def test_theorem2_guarantees_hold(instance):
     assert float(every.recount.gain) >= float(grid.recount.gain) - rounding
 
 
-@settings(max_examples=100)
 @given(two_seen())
 def test_theorem2_against_the_true_optimum(instance):
     best = referee.best_gain(instance)
@@ -306,6 +305,7 @@ def test_the_angular_grid_gives_opt_minus_epsilon_with_a_soft_oracle(instance, s
     assert found >= best - epsilon - 1e-9 * best - rounding
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(two_seen(), st.sampled_from([0.05, 0.3]))
 def test_the_angular_grid_gives_a_quarter_with_a_density_oracle(instance, share):

@@ -16,6 +16,7 @@ from mipmech.workers import processes
 from mipmech.workers.executor import ExecutorLost, Task
 from mipmech.workers.processes import ONE_THREAD, Processes
 
+pytestmark = pytest.mark.slow  # programs that start, hang and die
 PATIENT = 120.0
 MEGABYTE = 1 << 20
 
