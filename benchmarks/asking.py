@@ -19,7 +19,7 @@ from formulations.unit_norm import Exact
 from mipmech import Budget, InputError, make_instance
 from mipmech.budget import Stop
 from mipmech.model import Geometry, reduce
-from mipmech.oracles.milp.oracle import Data, Milp
+from mipmech.oracles.milp.engine import Data, Milp
 from mipmech.oracles.shared.goals import Density
 from mipmech.oracles.shared.slices import Slice, slice_at
 from mipmech.solver import Has, Program, Solved, solve

@@ -44,7 +44,7 @@ from formulations import (
 )
 from formulations.density import add_objective
 from mipmech import Budget
-from mipmech.oracles.milp.oracle import Milp
+from mipmech.oracles.milp.engine import Milp
 from mipmech.solver import Program, Solved
 
 # ------------------------------------------------------------------ against other solvers

@@ -39,7 +39,7 @@ from formulations import (
     support,
 )
 from mipmech import Budget
-from mipmech.oracles.milp.oracle import FIRST_SOLUTION, Milp, _limits, box_of, hull_of, model_of
+from mipmech.oracles.milp.engine import FIRST_SOLUTION, Milp, _limits, box_of, hull_of, model_of
 from mipmech.oracles.milp.search import ROUNDS, Search, _by_facet
 from mipmech.oracles.shared.cones import Cones, joined, ranges
 from mipmech.solver import Has, Program

@@ -159,7 +159,7 @@ def _certified_answer(
 
 
 def _write_model(shell: Shell, asked: Oracle, geometry: Geometry, eta: float, path: Path) -> int:
-    from mipmech.oracles.milp.oracle import Milp, model_at  # noqa: PLC0415  (slow to import)
+    from mipmech.oracles.milp.engine import Milp, model_at  # noqa: PLC0415  (slow to import)
     from mipmech.solver import write_model  # noqa: PLC0415
 
     if not isinstance(asked, Milp):

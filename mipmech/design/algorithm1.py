@@ -513,7 +513,7 @@ class _EtaLoop:
 
     def block_bound(self, low: float, high: float, known: float, how: Skipping) -> float:
         """No rule with η in [low, high] gains more than this."""
-        from mipmech.oracles.milp.oracle import soft_bound  # noqa: PLC0415  (not every oracle needs it)
+        from mipmech.oracles.milp.engine import soft_bound  # noqa: PLC0415  (not every oracle needs it)
 
         band = self.geometry.band * self.geometry.p_norm
         rate = (high + band) * (1 + 4 * EPSILON)
@@ -529,7 +529,7 @@ class _EtaLoop:
 
     def by_cells(self) -> Stop:
         """Ask where the cells engine sees something better, until it sees nothing any more."""
-        from mipmech.oracles.cells.oracle import gain_problem  # noqa: PLC0415
+        from mipmech.oracles.cells.engine import gain_problem  # noqa: PLC0415
         from mipmech.oracles.cells.search import CellSearch  # noqa: PLC0415  (numba is slow)
 
         unit = Fraction(self.geometry.unit)

@@ -283,7 +283,7 @@ def _search_timer(timer: Timer, executor: Executor | None = None) -> Timer:
 def _by_cells(
     geometry: Geometry, gap: float, timer: Timer, executor: Executor | None = None
 ) -> Certificate:
-    from mipmech.oracles.cells.oracle import GainSearch  # noqa: PLC0415  (numba is slow to import)
+    from mipmech.oracles.cells.engine import GainSearch  # noqa: PLC0415  (numba is slow to import)
 
     clock, most = _search_timer(timer, executor), _most_nodes(timer.budget)
 
@@ -452,7 +452,7 @@ def certify_density(
     budget : Budget, optional
         Limits on time, threads and nodes.
     """
-    from mipmech.oracles.cells.oracle import density_search  # noqa: PLC0415  (numba is slow to import)
+    from mipmech.oracles.cells.engine import density_search  # noqa: PLC0415  (numba is slow to import)
     from mipmech.oracles.shared.slices import masses, slice_at  # noqa: PLC0415
 
     geometry = sample if isinstance(sample, Geometry) else reduce(sample)

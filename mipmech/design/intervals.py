@@ -18,7 +18,7 @@ from mipmech.budget import Budget, Stop, Timer
 from mipmech.model.geometry import Geometry
 from mipmech.model.grading import Recount
 from mipmech.model.thresholds import best_threshold
-from mipmech.oracles.milp.oracle import soft_bound
+from mipmech.oracles.milp.engine import soft_bound
 from mipmech.oracles.milp.search import ROUNDS, Search
 from mipmech.oracles.shared.goals import SoftDensity
 from mipmech.oracles.shared.slices import slice_at

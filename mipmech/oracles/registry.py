@@ -13,11 +13,11 @@ from mipmech.oracles.base import Oracle
 # Name -> module and class; imported when first asked for, since some of them are heavy.
 REGISTRY: dict[str, str] = {
     "projection": "mipmech.oracles.projection:Projection",
-    "cells": "mipmech.oracles.cells.oracle:Cells",
-    "cells-soft": "mipmech.oracles.cells.oracle:CellsSoft",
-    "sweep": "mipmech.oracles.sweep.oracle:Sweep",
-    "milp": "mipmech.oracles.milp.oracle:Milp",
-    "milp-soft": "mipmech.oracles.milp.oracle:MilpSoft",
+    "cells": "mipmech.oracles.cells.engine:Cells",
+    "cells-soft": "mipmech.oracles.cells.engine:CellsSoft",
+    "sweep": "mipmech.oracles.sweep.engine:Sweep",
+    "milp": "mipmech.oracles.milp.engine:Milp",
+    "milp-soft": "mipmech.oracles.milp.engine:MilpSoft",
     "random": "mipmech.oracles.heuristics.random:Random",
     "pca": "mipmech.oracles.heuristics.pca:Pca",
     "ransac": "mipmech.oracles.heuristics.ransac:Ransac",

@@ -11,7 +11,7 @@ from mipmech import Budget, InputError, Instance, certify, make_instance, recoun
 from mipmech.budget import Event, Stop
 from mipmech.design.algorithm1 import _most_moved
 from mipmech.model import example1, reduce
-from mipmech.oracles.milp.oracle import Milp
+from mipmech.oracles.milp.engine import Milp
 from mipmech.oracles.registry import oracle_named
 from tests import brute_force, referee
 from tests.conftest import ROOT

@@ -154,7 +154,7 @@ def test_budgets_and_lots_grow_with_the_search():
             given.append((self._under_way[-1].orders.budget, len(self._under_way)))
 
     timer = Budget().start()
-    problem = mipmech.oracles.cells.oracle.gain_problem(mipmech.model.reduce(sample))
+    problem = mipmech.oracles.cells.engine.gain_problem(mipmech.model.reduce(sample))
     search = Search(problem, lambda _v, _value: 0.0, timer, factor=1.0)
     search.best = 0.9 * float(problem.values(np.eye(4)).max())
     assert search.run(most=200_000) in (Stop.NODES, Stop.FINISHED)

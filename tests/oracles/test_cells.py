@@ -27,9 +27,9 @@ from mipmech import (
 )
 from mipmech.budget import Event, Stop
 from mipmech.model import from_reduced, reduce
-from mipmech.oracles.cells.oracle import density_search
+from mipmech.oracles.cells.engine import density_search
 from mipmech.oracles.cells.search import FIRST_BUDGET
-from mipmech.oracles.milp.oracle import soft_bound
+from mipmech.oracles.milp.engine import soft_bound
 from mipmech.oracles.registry import oracle_named
 from tests import brute_force
 from tests.conftest import ROOT, seeds

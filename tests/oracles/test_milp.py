@@ -18,7 +18,7 @@ from mipmech import Budget, InputError, Instance, make_instance, recount
 from mipmech.budget import Event, Stop
 from mipmech.model import densest_threshold, from_reduced, reduce
 from mipmech.oracles.call import ask
-from mipmech.oracles.milp.oracle import Data, Milp, MilpSoft, _cutoff, model_of, soft_bound
+from mipmech.oracles.milp.engine import Data, Milp, MilpSoft, _cutoff, model_of, soft_bound
 from mipmech.oracles.milp.search import Search
 from mipmech.oracles.shared.goals import Density, SoftDensity
 from mipmech.oracles.shared.slices import slice_at

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from mipmech import Budget, InputError, Instance, make_instance, recount
 from mipmech.budget import Event, Stop
 from mipmech.model import densest_threshold, from_reduced, reduce
-from mipmech.oracles.sweep.oracle import Sweep
+from mipmech.oracles.sweep.engine import Sweep
 from tests import brute_force, referee
 from tests.oracles.test_contract import check
 from tests.samples import instances

@@ -1,7 +1,7 @@
 """The inner loops of the cells engine, compiled by numba.
 
 A node is a cell of directions (a box on a facet of the cube) times an interval [b0, b1] of
-thresholds. `oracle` has the mathematics, `search` the outer loop; here a node is bounded
+thresholds. `engine` has the mathematics, `search` the outer loop; here a node is bounded
 (`_bound`), and a block of nodes is searched depth-first (`search_block`). Agents that are surely in
 the margin all over a node are summed once, agents that are surely out of it are dropped, so the
 cost of a node is proportional to the number of the remaining agents.

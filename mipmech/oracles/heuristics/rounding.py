@@ -20,7 +20,7 @@ from numpy.random import Generator
 
 from mipmech.budget import Budget
 from mipmech.oracles.heuristics.explore import Explorer, Heuristic, unit
-from mipmech.oracles.milp.oracle import Milp, box_of, hull_of, model_of
+from mipmech.oracles.milp.engine import Milp, box_of, hull_of, model_of
 from mipmech.oracles.shared.cones import ConeSet, halves, ranges, sphere
 from mipmech.oracles.shared.goals import Density
 from mipmech.oracles.shared.recovery import clear

@@ -148,7 +148,7 @@ def _ask(sample: Instance, options: Options, seconds: float, asked: Oracle | Non
 
 
 @dataclass(frozen=True)
-class Kind:
+class TaskKind:
     """A kind of job: what it does, and what it needs loaded."""
 
     perform: Callable[[Instance, Options, float, Oracle | None], JobResult]
@@ -164,10 +164,10 @@ def _solving(options: Options) -> list[str]:
     return [options["oracle"], *({"no": [], "cells": ["cells"]}.get(skip, ["milp"]))]
 
 
-KINDS: dict[str, Kind] = {
-    "oracle": Kind(_oracle, lambda options: [options["oracle"]]),
-    "solve": Kind(_solve, _solving),
-    "certify": Kind(_certify, _engine),
-    "reference": Kind(_reference, lambda _: ["cells"]),
-    "ask": Kind(_ask, lambda options: [options["oracle"]]),
+KINDS: dict[str, TaskKind] = {
+    "oracle": TaskKind(_oracle, lambda options: [options["oracle"]]),
+    "solve": TaskKind(_solve, _solving),
+    "certify": TaskKind(_certify, _engine),
+    "reference": TaskKind(_reference, lambda _: ["cells"]),
+    "ask": TaskKind(_ask, lambda options: [options["oracle"]]),
 }
