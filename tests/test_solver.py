@@ -28,7 +28,7 @@ from formulations import Exact, Secant, set_cone, set_cutoff, set_eta, set_margi
 from mipmech import Budget, InputError, make_instance
 from mipmech.budget import Event, Stop
 from mipmech.model import reduce
-from mipmech.oracles.milp.oracle import Data, Milp, box_of, hull_of, model_of
+from mipmech.oracles.milp.engine import Data, Milp, box_of, hull_of, model_of
 from mipmech.oracles.shared.cones import sphere
 from mipmech.oracles.shared.goals import Density
 from mipmech.oracles.shared.slices import slice_at
