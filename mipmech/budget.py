@@ -69,7 +69,19 @@ class Trace:
 
 @dataclass(frozen=True)
 class Budget:
-    """How much an oracle may spend; ``watch`` receives its events."""
+    """How much a piece of work may spend.
+
+    Parameters
+    ----------
+    seconds : float
+        Wall time.
+    threads : int
+        Threads; results do not depend on them.
+    nodes : int, optional
+        Nodes of a branch and bound.
+    watch : callable, optional
+        Receives an `Event` whenever there is progress to tell.
+    """
 
     seconds: float = math.inf
     threads: int = 1
@@ -89,7 +101,13 @@ class Budget:
         return Timer(self)
 
     def rest(self, timer: Timer) -> Budget:
-        """What is left of it, for a part of the work."""
+        """What is left of it, for a part of the work.
+
+        Parameters
+        ----------
+        timer : Timer
+            The clock that has run so far.
+        """
         return replace(self, seconds=timer.left)
 
 

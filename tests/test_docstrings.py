@@ -38,13 +38,6 @@ HELD = {
     "RT02": "types in Returns, not names, unless there are several",
     "RT05": "their descriptions end with a period",
 }
-# Public names whose docstrings have no sections yet; a class stands for its methods, too.
-PENDING = {
-    "mipmech.budget.Budget",
-    "mipmech.studies.comparison.results.Comparison",
-    "mipmech.studies.learning.curve.learn",
-    "mipmech.studies.learning.results.LearningCurve",
-}
 
 
 class Documented(Validator):
@@ -91,14 +84,7 @@ def faults(name):
 
 @pytest.mark.parametrize("name", sorted(set(public())))
 def test_docstrings_agree_with_signatures(name):
-    if not any(f"{name}.".startswith(f"{known}.") for known in PENDING):
-        assert faults(name) == []
-
-
-@pytest.mark.parametrize("name", sorted(PENDING))
-def test_what_is_pending_has_faults(name):
-    assert name in public()
-    assert faults(name)
+    assert faults(name) == []
 
 
 def test_a_docstring_that_does_not_agree_is_found(monkeypatch):

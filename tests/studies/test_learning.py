@@ -324,7 +324,7 @@ def test_ctrl_c_keeps_what_was_learned(mixture):
         if event.work == 3:
             signal.raise_signal(signal.SIGINT)
 
-    found = learn(mixture, sizes=[20, 40], repeats=2, watch=watch)
+    found = learn(mixture, sizes=[20, 40], repeats=2, budget=Budget(watch=watch))
     assert found.stop is Stop.INTERRUPTED
     assert len(found.points) == 3
     whole = learn(mixture, sizes=[20, 40], repeats=2)

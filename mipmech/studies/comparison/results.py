@@ -98,14 +98,28 @@ class OracleSummary:
 class Comparison:
     """Everything that was asked and answered.
 
-    settings : η's, seeds, limits, oracles: what was asked for
-    made_by : versions and machine
-    complete : false if it was cut short; what is here is valid all the same
-    seconds : of work by all workers
-    doubts : what instance files state and these results refute, in words
-    left_out : instances that are others under another name, in words
-    stop : why the run ended; empty if it was read from a folder
-    unwritten : what could not be written to the folder, and why
+    Attributes
+    ----------
+    problems : tuple of Problem
+        The instances with their references.
+    runs : tuple of Run
+        The oracles on them, with every call.
+    settings : ComparisonSettings
+        What was asked for: oracles, values of η, seeds, limits.
+    made_by : dict
+        Versions and machine.
+    seconds : float
+        Of work by all workers.
+    complete : bool
+        Whether everything was asked; if not, what is here is valid all the same.
+    doubts : tuple of str
+        What instance files state and these results refute.
+    left_out : tuple of str
+        Instances that are others under another name.
+    stop : str
+        Why the run ended; empty if it was read from a folder.
+    unwritten : str, optional
+        What could not be written to the folder, and why.
     """
 
     problems: tuple[Problem, ...]
@@ -161,7 +175,15 @@ class Comparison:
         ]
 
     def runs_of(self, oracle: str, problems: Sequence[Problem] | None = None) -> list[Run]:
-        """An oracle's runs, on these problems or on all."""
+        """The runs of an oracle.
+
+        Parameters
+        ----------
+        oracle : str
+            Its name.
+        problems : sequence of Problem, optional
+            On these; by default on all.
+        """
         chosen = None if problems is None else {problem.digest for problem in problems}
         return [
             run
@@ -172,9 +194,16 @@ class Comparison:
     def qualities(
         self, oracle: str, problems: Sequence[Problem] | None = None, *, known: bool = True
     ) -> dict[tuple[str, float], list[float]]:
-        """(instance, η as a fraction) -> quality of the density found, one per seed.
+        """Quality of the densities found: by instance and η as a fraction, one per seed.
 
-        known : only questions whose optimum is known
+        Parameters
+        ----------
+        oracle : str
+            Its name.
+        problems : sequence of Problem, optional
+            On these; by default on all.
+        known : bool
+            Only questions whose optimum is known.
         """
         found: dict[tuple[str, float], list[float]] = {}
         for run, call, bounds in self._density_calls(oracle, problems):
@@ -191,10 +220,18 @@ class Comparison:
         two: bool = False,
         known: bool = True,
     ) -> dict[str, list[float]]:
-        """Instance -> quality of the gain that Algorithm 1 ends with, one per seed.
+        """Quality of the gain that Algorithm 1 ends with: by instance, one per seed.
 
-        two : with the paper's two thresholds
-        known : only instances whose greatest gain is known
+        Parameters
+        ----------
+        oracle : str
+            Its name.
+        problems : sequence of Problem, optional
+            On these; by default on all.
+        two : bool
+            With the paper's two thresholds.
+        known : bool
+            Only instances whose greatest gain is known.
         """
         found: dict[str, list[float]] = {}
         for run in self.runs_of(oracle, problems):
@@ -224,7 +261,15 @@ class Comparison:
                 yield call.lower / best
 
     def summary(self, oracle: str, problems: Sequence[Problem] | None = None) -> OracleSummary:
-        """What the oracle came to, on these problems or on all."""
+        """What the oracle came to.
+
+        Parameters
+        ----------
+        oracle : str
+            Its name.
+        problems : sequence of Problem, optional
+            On these; by default on all.
+        """
         runs = self.runs_of(oracle, problems)
         by_question = self.qualities(oracle, problems)
         density = [q for qualities in by_question.values() for q in qualities]
@@ -248,9 +293,17 @@ class Comparison:
         )
 
     def profile(self, oracle: str) -> dict[str, list[float]]:
-        """For a performance profile: how far from the bound each question was left, ascending.
+        """How far from the bound each question was left, ascending: for a performance profile.
 
-        median, best, worst : over the seeds; one number per question in each list
+        Parameters
+        ----------
+        oracle : str
+            Its name.
+
+        Returns
+        -------
+        dict
+            Lists with one number per question: "median", "best" and "worst" of the seeds.
         """
         questions = list(self.qualities(oracle).values())
         takes: dict[str, Callable[[list[float]], float]]
@@ -263,7 +316,17 @@ class Comparison:
     def quality_over_time(
         self, oracle: str, seconds: Sequence[float], problems: Sequence[Problem] | None = None
     ) -> list[Spread]:
-        """The quality that the calls of an oracle had reached after so many seconds each."""
+        """Quality that the calls of an oracle had reached after so many seconds each.
+
+        Parameters
+        ----------
+        oracle : str
+            Its name.
+        seconds : sequence of float
+            Moments.
+        problems : sequence of Problem, optional
+            On these; by default on all.
+        """
         reached: list[list[float]] = [[] for _ in seconds]
         for _run, call, bounds in self._density_calls(oracle, problems):
             if not bounds.closed:

@@ -18,7 +18,7 @@ True
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -52,7 +52,6 @@ from mipmech.studies.learning.source import (
 from mipmech.theory.learning import HeldOut, held_out_bound
 
 Floats = NDArray[np.float64]
-Watch = Callable[[Event], None]
 
 # The local search for the population's best rule starts from so many of the learned ones.
 STARTS = 3
@@ -70,23 +69,31 @@ def learn(
     delta: float = 0.05,
     seed: int = 0,
     budget: Budget | None = None,
-    watch: Watch | None = None,
 ) -> LearningCurve:
     """Learn the certified optimum from samples of growing size, and grade it elsewhere.
 
-    source : a `Smoothed` population, or data: rows that are independent draws of equal weight
-    sizes : how many agents to learn from; `default_sizes` if not given
-    repeats : samples per size
-    gap : the relative gap of each certificate
-    delta : each bound holds with probability 1 − δ
-    budget : seconds for all of it; nodes for each certificate; threads do not change the result
-
     Small sizes come first. At the limit, or after Ctrl-C, the result holds what was learned up to
     then; a certificate that did not close by then is there with its gap.
+
+    Parameters
+    ----------
+    source : Smoothed or Instance
+        A population, or data: rows that are independent draws of equal weight.
+    sizes : iterable of int, optional
+        How many agents to learn from; `default_sizes` by default.
+    repeats : int
+        Samples per size.
+    gap : float
+        The relative gap of each certificate.
+    delta : float
+        Each bound holds with probability 1 − δ.
+    seed : int
+        The same seed, the same samples.
+    budget : Budget, optional
+        Seconds for all of it; nodes for each certificate.
     """
     settings = _settings(source, sizes, repeats, gap, delta, seed)
-    given = budget or Budget()
-    timer = replace(given, watch=watch or given.watch).start()
+    timer = (budget or Budget()).start()
     about = About.of(source)
     points: list[LearnedPoint] = []
     with timer.listening():

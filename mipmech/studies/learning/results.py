@@ -217,9 +217,18 @@ class About:
 class LearningCurve:
     """Rules learned from samples of growing size.
 
-    points : by size, then by repeat
-    best : the best rule known on a smoothed population; None for data, or if nothing was learned
-    stop : why it ended
+    Attributes
+    ----------
+    source : About
+        What the samples were drawn from.
+    settings : LearningSettings
+    points : tuple of LearnedPoint
+        By size, then by repeat.
+    best : BestKnown, optional
+        The best rule known on a smoothed population; None for data, or if nothing was learned.
+    stop : Stop
+        Why it ended.
+    seconds : float
     """
 
     source: About
@@ -273,7 +282,13 @@ class LearningCurve:
         )
 
     def at_most(self, point: LearnedPoint) -> float:
-        """With probability 1 − δ no rule's population gain is above this, by this sample."""
+        """With probability 1 − δ no rule's population gain is above this, by this sample.
+
+        Parameters
+        ----------
+        point : LearnedPoint
+            One of ``points``.
+        """
         return min(self.source.largest_gain, point.upper + point.deviation)
 
     @property
@@ -335,7 +350,18 @@ class LearningCurve:
         }
 
     def save(self, folder: str | Path) -> Path:
-        """Write learning.json into the folder, which is made if needed; the path of the file."""
+        """Write learning.json into a folder.
+
+        Parameters
+        ----------
+        folder : str or Path
+            Made if needed.
+
+        Returns
+        -------
+        Path
+            The file.
+        """
         file = make_folder(folder) / FILE
         text = json.dumps(self.to_dict(), indent=1, ensure_ascii=False, allow_nan=False)
         try:
