@@ -46,7 +46,7 @@ class Event:
 
 
 class Trace:
-    """Keeps the events in which a bound changed, at most so many, and passes all of them on.
+    """Keeps the events in which a bound changed, ``most`` at most, and passes all of them on.
 
     Of a long run the last events are kept, and every second one before, again and again.
     """
@@ -130,7 +130,7 @@ class Timer:
 
     @property
     def left(self) -> float:
-        """Time until the limit, never negative; none is left once somebody pressed Ctrl-C."""
+        """Time until the limit, never negative; 0 after Ctrl-C."""
         return 0.0 if self.interrupted else max(0.0, self.budget.seconds - self.seconds)
 
     def allow(self, seconds: float) -> None:
@@ -170,7 +170,7 @@ class Timer:
                 signal.signal(signal.SIGINT, usual)
 
     def tell(self, lower: Fraction | float, upper: Fraction | float | None, work: int) -> None:
-        """Report progress to whoever watches."""
+        """Report progress to the budget's ``watch``."""
         if self.budget.watch is not None:
             above = None if upper is None else round_up(Fraction(upper))
             self.budget.watch(Event(self.seconds, round_down(Fraction(lower)), above, work))

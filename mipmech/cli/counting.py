@@ -43,7 +43,7 @@ class Counting:
 
 
 def _harmless(tell: Callable[..., None]) -> Callable[..., None]:
-    """Progress that nobody reads any more, because a pipe is closed, must not end the work."""
+    """A closed pipe on stderr must not end the work."""
 
     def told(*words: Any) -> None:
         try:

@@ -69,7 +69,7 @@ class Shell:
 
     @property
     def silent(self) -> bool:
-        """Whether no progress is wanted, or there is nobody to see it."""
+        """Whether no progress is wanted, or stderr is no terminal."""
         return self.quiet or self.as_json or not sys.stderr.isatty()
 
     def budget(self, threads: int = 1, watch: Callable[[Event], None] | None = None) -> Budget:

@@ -20,7 +20,7 @@ Scheduler = Annotated[
 ]
 LocalCluster = Annotated[
     int | None,
-    typer.Option("--local-cluster", help="A Dask cluster of so many workers on this machine."),
+    typer.Option("--local-cluster", help="A Dask cluster with this many workers on this machine."),
 ]
 Retry = Annotated[
     Literal["failed"] | None,

@@ -75,7 +75,7 @@ def sum_of(terms: Iterable[tuple[str, float]]) -> str:
 
 
 def down(value: Fraction | float, digits: int = 6) -> str:
-    """A lower bound to so many digits: what a float holds exactly, not rounded up.
+    """A lower bound to this many digits, rounded down from the exact value.
 
     >>> down(0.12345678), up(0.12345678), up(1.0), up(0.0)
     ('0.123456', '0.123457', '1', '0')
@@ -84,5 +84,5 @@ def down(value: Fraction | float, digits: int = 6) -> str:
 
 
 def up(value: Fraction | float, digits: int = 6) -> str:
-    """An upper bound to so many digits, not rounded down."""
+    """An upper bound to this many digits, rounded up."""
     return above(Fraction(value), digits)

@@ -1,7 +1,7 @@
 """The inside of a worker process: takes tasks from its parent, one by one, and sends back results.
 
 A worker is a plain Python program started by `workers.Processes` with one end of a pipe, in a
-process group of its own. It ignores Ctrl-C, which is its parent's to understand, and ends by
+separate process group. It ignores Ctrl-C, which is its parent's to handle, and ends by
 itself, with all that it has started, when its parent is gone: a thread reads the pipe all the time,
 and a pipe without an other end is the end. (It has to wait for native code that keeps Python's
 lock; HiGHS and the compiled loops do not.)
@@ -24,8 +24,8 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-# A task's memory is looked at from outside, some twenty times a second; whoever is faster than that
-# hits this fence: so many times the limit, and so many bytes, of private memory.
+# A task's memory is looked at from outside, some twenty times a second; faster growth
+# hits this fence on private memory: this share of the limit, plus these bytes.
 FENCE_SHARE, FENCE_BYTES = 1.25, 256 << 20
 
 

@@ -1,6 +1,6 @@
 """Tasks on a Dask cluster: the same interface as `workers.Processes`, for many machines.
 
-A Dask worker hands each task to a worker process of its own (`workers.Processes`), so that limits
+A Dask worker hands each task to a separate worker process (`workers.Processes`), so that limits
 on time and memory hold there too, and a solver that crashes takes no Dask worker along. Nothing but
 the network is shared: what a task needs travels with it, and what it found comes back.
 
@@ -175,11 +175,11 @@ class Cluster(Executor):
                 self._client.cancel(list(self._running), force=True)
             self._client.close(timeout=PATIENCE)
         except (OSError, TimeoutError):
-            pass  # there is nobody left to say goodbye to
+            pass  # the scheduler is gone already
 
 
 def _silence() -> None:
-    """Dask tells of a lost connection at length; whoever uses a `Cluster` is told by us."""
+    """Dask tells of a lost connection at length; a `Cluster` reports that itself."""
     for name in list(logging.root.manager.loggerDict):
         if name.split(".")[0] in ("distributed", "tornado"):
             logging.getLogger(name).setLevel(logging.CRITICAL)
@@ -187,7 +187,7 @@ def _silence() -> None:
 
 @contextmanager
 def local(workers: int) -> Iterator[Cluster]:
-    """A cluster of this machine alone: so many Dask workers of one thread each."""
+    """A cluster of this machine alone: Dask workers of one thread each."""
     distributed = _distributed()
     with _ctrl_c_ignored():
         machines = distributed.LocalCluster(

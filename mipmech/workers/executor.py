@@ -25,7 +25,7 @@ How = Literal["done", "error", "time", "memory", "died"]
 class Task:
     """Something to do elsewhere: a function that can be imported there, and its arguments.
 
-    key : names it to whoever gave it
+    key : its name, which comes back with the result
     prepare : called first, before its clock starts
     seconds : after so long the worker is killed, and with it whatever it has started
     memory : bytes that the worker may use in all
@@ -81,7 +81,7 @@ class Executor(Protocol):
         """Start a task; only if `free`."""
 
     def wait(self, seconds: float) -> list[Ended]:
-        """The tasks that ended, as soon as there are any; empty after so many seconds.
+        """The tasks that ended, as soon as there are any; empty once the time is up.
 
         Raises `ExecutorLost` when nothing can be expected any more.
         """

@@ -1,4 +1,4 @@
-"""Calls that are made in one order and answered in the same one, whoever does the work.
+"""Calls that are answered in the order in which they are made, wherever the work is done.
 
 A `Crew` takes calls and hands back their answers, the oldest first. What comes out cannot depend on
 how many work at it, as long as the answer to a call does not depend on where it is computed. There
@@ -19,12 +19,12 @@ from mipmech.workers.executor import HEARTBEAT, Executor, ExecutorLost, Task
 
 # How often a call is made whose workers die or fail.
 TRIES = 3
-# Of a long list of calls, so many per worker are made ahead: one that runs, and one to go on with.
+# Calls per worker made ahead of a long list: one that runs, and one to go on with.
 AHEAD = 2
 
 
 class _Stopped:
-    """No answer: somebody said stop while it was waited for."""
+    """No answer: the wait was stopped."""
 
     def __repr__(self) -> str:
         return "STOPPED"
@@ -126,7 +126,7 @@ class Workers(Crew):
         task = Task(self._key(), work, arguments, self._prepare)
         self._calls.append(task)
         self._waiting.append(task)
-        self._hear(0.0)  # whoever has finished meanwhile should not have to wait
+        self._hear(0.0)  # workers that have finished should not have to wait
 
     def take(self, go_on: GoOn) -> Any:
         oldest = self._calls[0].key

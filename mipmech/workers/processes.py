@@ -44,7 +44,7 @@ PREPARING = 600.0
 STALL = 5.0
 # An idle worker that holds more than this share of a task's memory is replaced first.
 FULL = 0.5
-# If so many new workers die at once, none can be had.
+# If this many new workers die at once, none can be started.
 STARTS = 3
 # A worker that was told to end has this long before it is killed.
 FAREWELL = 2.0

@@ -67,7 +67,7 @@ FAULTS = {
     ),
     "huge range": (
         HEAD + INSTANCES + "seed = {from = 0, to = 9_999_999}\n" + TASKS, "instances[1].seed",
-        "cannot be meant",
+        "give at most 1,000,000",
     ),
     "no task": (HEAD + INSTANCES + "[[tasks]]\ngap = 0.1\n", "tasks[1].task", "is missing"),
     "unknown task": (
@@ -124,15 +124,15 @@ FAULTS = {
     "a long number": (f"format = {'9' * 5000}", None, "is not TOML"),
     "a huge seed": (
         HEAD + INSTANCES + "seed = 10000000000000000000000\n" + TASKS, "instances[1].seed",
-        "is the most",
+        "give at most",
     ),
     "no end of repetitions": (
         HEAD + INSTANCES + TASKS + "repetitions = 10000000000000\n", "tasks[1].repetitions",
-        "is the most",
+        "give at most",
     ),
     "too many combinations": (
         HEAD + INSTANCES + "seed = {from = 1, to = 9999}\nrank = {from = 2, to = 999}\n" + TASKS,
-        "instances[1]", "combinations; that cannot be meant",
+        "instances[1]", "combinations; give fewer",
     ),
     "memory beyond all": (
         HEAD + f"[limits]\nmemory = '{'9' * 400} GB'\n" + INSTANCES + TASKS, "limits.memory",
@@ -140,7 +140,7 @@ FAULTS = {
     ),
     "much memory": (
         HEAD + "[limits]\nmemory = 9000000000000000000\n" + INSTANCES + TASKS, "limits.memory",
-        "are the most",
+        "give at most",
     ),
     "seconds": (
         HEAD + INSTANCES + TASKS + "seconds = 0\n", "tasks[1].seconds", "a number above 0",
@@ -183,7 +183,7 @@ def test_a_plan_that_is_not_there(tmp_path):
 
 def test_too_many_jobs(tmp_path, monkeypatch):
     monkeypatch.setattr(jobs, "MOST_JOBS", 199)
-    with pytest.raises(InputError, match="200 jobs; 199 are the most"):
+    with pytest.raises(InputError, match="200 jobs; at most 199 are allowed"):
         expand(plan_of(tmp_path, TWO_HUNDRED))
 
 

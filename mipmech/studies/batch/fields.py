@@ -16,7 +16,7 @@ from typing import Any
 from mipmech import validation
 from mipmech.errors import InputError, did_you_mean, shorten
 
-# A list or range of more values is a slip of the pen.
+# A list or range of more values is a mistake.
 MOST_VALUES = 1_000_000
 
 Check = Callable[[Any, str], Any]
@@ -78,7 +78,7 @@ def _range(table: dict[str, Any], where: str) -> range:
         said = f"goes from {ends['from']} to {ends['to']}: there is nothing between"
         raise InputError(said, field=where)
     if len(values) > MOST_VALUES:
-        raise InputError(f"has {len(values):,} values; that cannot be meant", field=where)
+        raise InputError(f"has {len(values):,} values; give at most {MOST_VALUES:,}", field=where)
     return values
 
 
@@ -94,7 +94,7 @@ def whole(least: int | None, most: int = 2**63 - 1) -> Check:
         if least is not None and value < least:
             raise InputError(f"is {value}; give {least} or more", field=where)
         if not -most <= value <= most:
-            raise InputError(f"is {shorten(value)}; {most:,} is the most", field=where)
+            raise InputError(f"is {shorten(value)}; give at most {most:,}", field=where)
         return value
 
     return check
@@ -164,7 +164,7 @@ def memory(value: Any, where: str) -> int:
         said = f"is {value:,} bytes; a worker alone needs some {LEAST_MEMORY:,}"
         raise InputError(said, field=where)
     if value > MOST_MEMORY:
-        raise InputError(f"is {shorten(value)} bytes; {MOST_MEMORY:,} are the most", field=where)
+        raise InputError(f"is {shorten(value)} bytes; give at most {MOST_MEMORY:,}", field=where)
     return value
 
 

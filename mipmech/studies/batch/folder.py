@@ -47,7 +47,7 @@ FORMAT = "mipmech/run@1"
 MARK, PLANS, RECORDS, LOCK = "run.json", "plans", "records.jsonl", "lock"
 # Instances with more numbers than this keep their agents in a table of their own.
 LARGE = 5000
-# A lock is asked for so many times, so many seconds apart.
+# Attempts to get the lock, and the seconds between them.
 LOOKS, LOOK = 10, 0.05
 # Instances that are kept in memory while their jobs are handed out.
 AT_HAND = 8
@@ -165,7 +165,7 @@ class RunFolder:
     # ------------------------------------------------------------ records
 
     def records(self, whole: bool = True) -> Records:
-        """What has become of every job so far; also while somebody writes.
+        """What has become of every job so far; also while a run writes.
 
         whole : with results and events, which are most of a record
         """
@@ -190,7 +190,7 @@ class RunFolder:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """While inside, nobody else writes here; whoever tries is told so."""
+        """Hold the folder's lock; a second writer is refused with a clear message."""
         file = self.path / LOCK
         try:
             handle = os.open(file, os.O_RDWR | os.O_CREAT, 0o666)
@@ -209,7 +209,7 @@ class RunFolder:
                 try:
                     fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
                     break
-                except BlockingIOError:  # perhaps only by somebody who looks whether it is held
+                except BlockingIOError:  # perhaps only by a reader of `busy`
                     time.sleep(LOOK)
             else:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -243,7 +243,7 @@ class RunFolder:
 
     @property
     def busy(self) -> str | None:
-        """Who writes here at the moment; None if nobody does."""
+        """The process that writes here at the moment, if any."""
         try:
             handle = os.open(self.path / LOCK, os.O_RDONLY | os.O_NONBLOCK)
         except OSError:
@@ -251,7 +251,7 @@ class RunFolder:
         try:
             fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
-            return os.pread(handle, 1000, 0).decode(errors="replace").strip() or "somebody"
+            return os.pread(handle, 1000, 0).decode(errors="replace").strip() or "unknown"
         except OSError:
             return None
         finally:

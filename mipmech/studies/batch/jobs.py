@@ -134,7 +134,7 @@ def expand(
     if len(plan.sources) * len(plan.pieces) > MOST_JOBS:
         count = len(plan.sources) * len(plan.pieces)
         said = f"{len(plan.sources):,} instances and {len(plan.pieces):,} tasks make {count:,} jobs"
-        raise InputError(f"{said}; {MOST_JOBS:,} are the most", file=plan.path)
+        raise InputError(f"{said}; at most {MOST_JOBS:,} are allowed", file=plan.path)
     subjects: dict[str, Subject] = {}
     broken: dict[str, InputError] = {}
     left_out = []

@@ -1,7 +1,7 @@
 """The records of a run: a file that only grows, and that survives whatever happens to the program.
 
 A record is a line of JSON that ends with its own checksum. Lines are appended and brought to the
-disk (fsync) in groups by a thread of its own; a record counts as *settled* only after that. What a
+disk (fsync) in groups by a separate thread; a record counts as *settled* only after that. What a
 kill or a power cut leaves half written has no end of line: readers pass over it, and the next
 writer cuts it off. A line that was damaged later does not match its checksum; it is passed over
 and counted.
@@ -87,7 +87,7 @@ def read(path: Path) -> Iterator[Record | None]:
         with path.open("rb") as stream:
             for line in stream:
                 if not line.endswith(b"\n"):
-                    break  # somebody is just writing it, or was killed while doing so
+                    break  # it is just being written, or its writer was killed
                 yield record_in(line)
     except OSError as error:
         raise InputError(f"cannot be read: {files.reason(error)}", file=path) from None

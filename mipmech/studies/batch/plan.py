@@ -200,7 +200,7 @@ def _matches(pattern: str, folder: Path, where: str) -> list[Path]:
 
 def _not_too_many(count: int, where: str) -> None:
     if count > fields.MOST_VALUES:
-        raise InputError(f"makes {count:,} combinations; that cannot be meant", field=where)
+        raise InputError(f"makes {count:,} combinations; give fewer than a million", field=where)
 
 
 def _product(swept: dict[str, list[Any]], where: str) -> Iterator[Options]:

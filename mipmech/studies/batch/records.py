@@ -181,7 +181,7 @@ class Record:
 
 
 def kind_of(task: str, options: Options) -> str:
-    """A task with whoever does it: "oracle milp", "certify cells"."""
+    """A task with the oracle or engine that does it: "oracle milp", "certify cells"."""
     return f"{task} {options.get('oracle') or options.get('engine') or ''}".strip()
 
 

@@ -214,7 +214,7 @@ class _JobLoop:
                         return "time"
                     self._give(journal)
                     if not self.executor.running and not journal.pending:
-                        break  # somebody pressed Ctrl-C, and nothing runs any more
+                        break  # after Ctrl-C, when nothing runs any more
                     for end in self.executor.wait(HEARTBEAT):
                         self._take(end, journal)
                     if not self.executor.running and (self.ctrl_c or not self.waiting):
@@ -248,12 +248,12 @@ class _JobLoop:
             )
 
     def _send(self, task: Task) -> None:
-        """Give a task; an oracle of somebody's own may be such that it cannot travel."""
+        """Give a task; a user's own oracle may be impossible to pickle."""
         try:
             self.executor.give(task)
         except (pickle.PicklingError, AttributeError, TypeError) as fault:
             said = (
-                f"cannot be sent to another process ({fault}); define it in a module of its own, or"
+                f"cannot be sent to another process ({fault}); define it in a module, or"
                 " give workers=1"
             )
             raise InputError(said, field="oracles") from None

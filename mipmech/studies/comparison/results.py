@@ -316,7 +316,7 @@ class Comparison:
     def quality_over_time(
         self, oracle: str, seconds: Sequence[float], problems: Sequence[Problem] | None = None
     ) -> list[Spread]:
-        """Quality that the calls of an oracle had reached after so many seconds each.
+        """Quality that the calls of an oracle had reached at these moments.
 
         Parameters
         ----------

@@ -53,7 +53,7 @@ from mipmech.theory.learning import HeldOut, held_out_bound
 
 Floats = NDArray[np.float64]
 
-# The local search for the population's best rule starts from so many of the learned ones.
+# The local search for the population's best rule starts from this many of the learned ones.
 STARTS = 3
 SEARCH_STEPS = 200
 # The method of the held-out bound: few agents move, so their gains vary little.

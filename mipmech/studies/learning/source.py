@@ -27,7 +27,7 @@ FIRST = 25
 # The largest size by default, by rank: ten certificates of each size take a minute or less in all.
 LARGEST_BY_RANK = {1: 12_800, 2: 12_800, 3: 3200, 4: 400, 5: 100}
 LARGEST_BEYOND = 50
-# A family's population: so many base agents, each blurred by this share of the median reach. The
+# A family's population: this many base agents, each blurred by this share of the median reach. The
 # reach is the length that matters: much more would wash out the sheets and ties of a family, and
 # the spread of a heavy-tailed one is no length at all.
 BASE_AGENTS = 50
@@ -64,7 +64,7 @@ def population(
     if name == "gaussian-mixture":
         if base_agents is not None:
             raise InputError(
-                "is for other families; gaussian-mixture has four centres of its own",
+                "is for other families; gaussian-mixture has its own four centres",
                 field="base_agents",
             )
         check_memory(4, rank + hidden, "rank")
