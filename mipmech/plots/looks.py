@@ -64,11 +64,13 @@ def looks_of(names: Sequence[str]) -> dict[str, Look]:
 
 
 def time_axis(axes: Axes, ticks: int, which: Literal["x", "y"] = "x") -> None:
-    """Decades, in words that need no powers."""
+    """Decades, and steps between them if they are few, in words that need no powers."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter  # noqa: PLC0415
 
     axis = axes.xaxis if which == "x" else axes.yaxis
-    axis.set_major_locator(LogLocator(numticks=ticks))
+    low, high = axes.get_xlim() if which == "x" else axes.get_ylim()
+    subs = (1.0,) if high > 30 * low else (1.0, 2.0, 5.0)
+    axis.set_major_locator(LogLocator(subs=subs, numticks=ticks))
     axis.set_major_formatter(FuncFormatter(_decade))
     axis.set_minor_formatter(NullFormatter())
 

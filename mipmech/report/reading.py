@@ -89,11 +89,6 @@ class Batch:
         """The jobs that ended without a result."""
         return [entry for entry in self.entries if not entry.done]
 
-    @cached_property
-    def newest(self) -> datetime | None:
-        """When the newest record was written."""
-        return max((entry.ended for entry in self.entries), default=None)
-
     @property
     def groups(self) -> list[str]:
         """The families or folders of its instances, in their order."""
@@ -114,26 +109,25 @@ def read(path: Path) -> Batch:
     folder = RunFolder.open(path)
     # In this order: a run that ends meanwhile is one that goes on, with all its records.
     busy, plan, found = folder.busy is not None, folder.plan(), folder.records()
-    listed = () if plan is None else plan.jobs
-    by_id = {job.id: job for job in listed}
+    followed = plan or PlanRecord("", "", ())
+    by_id = {job.id: job for job in followed.jobs}
     records = {key: understood(record, by_id.get(key)) for key, record in found.last.items()}
     known = {key: record for key, record in records.items() if record is not None}
+    jobs = {key: Planned(kind_of(j.task, _cut(j.options)), j.subject) for key, j in by_id.items()}
     if plan is None:
         jobs = {key: Planned(record.kind, record.instance.digest) for key, record in known.items()}
-        return Batch("", "", False, busy, jobs, records, found.damaged + len(records) - len(jobs),
-                     (), (), False)  # fmt: skip
-    comparisons, lost = _comparisons(plan, {key: known[key] for key in by_id if key in known})
+    comparisons, lost = _comparisons(followed, {k: known[k] for k in by_id if k in known})
     return Batch(
-        name=short(plan.name, LONGEST),
-        text=plan.text,
-        planned=True,
+        name=short(followed.name, LONGEST),
+        text=followed.text,
+        planned=plan is not None,
         busy=busy,
-        jobs={job.id: Planned(kind_of(job.task, _cut(job.options)), job.subject) for job in listed},
+        jobs=jobs,
         records=records,
-        damaged=found.damaged,
+        damaged=found.damaged + (len(records) - len(known) if plan is None else 0),
         comparisons=comparisons,
         lost=lost,
-        alone=len(comparisons) == 1 and not lost and all(map(_part_of_comparison, listed)),
+        alone=len(comparisons) == 1 and not lost and all(map(_part_of_comparison, followed.jobs)),
     )
 
 
@@ -145,8 +139,8 @@ def _comparisons(
     plan: PlanRecord, records: Mapping[str, Record]
 ) -> tuple[tuple[Comparison, ...], tuple[str, ...]]:
     """The comparisons of a plan, each on its own: one that is faulty costs no other."""
-    found, lost = [], []
-    for given in plan.comparisons if isinstance(plan.comparisons, list) else [plan.comparisons]:
+    found, lost, listed = [], [], plan.comparisons or []
+    for given in listed if isinstance(listed, list) else [listed]:
         try:
             settings = typed(given, ComparisonSettings, "the settings of a comparison")
             subjects = typed(plan.subjects, tuple[Subject, ...], "a list of instances")

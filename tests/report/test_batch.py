@@ -15,7 +15,7 @@ from mipmech.report import report
 from mipmech.report.batch.pictures import MOST_KINDS, by_size, kinds
 from mipmech.report.batch.summary import contradictions, summary
 from mipmech.report.batch.tables import details, tables
-from mipmech.report.kit.table import MOST_ROWS
+from mipmech.report.kit.tabular import MOST_ROWS
 from mipmech.report.reading import read
 from mipmech.studies.batch import RunFolder, export_run
 from mipmech.studies.batch.folder import LOCK, MARK, PLANS, RECORDS

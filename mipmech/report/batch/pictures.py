@@ -10,7 +10,7 @@ import numpy as np
 
 from mipmech.plots import looks
 from mipmech.plots.looks import COLOURS, DASHES, MARKS, looks_of, share_axis, time_axis
-from mipmech.report.kit.picture import WIDE, Picture, closing_in
+from mipmech.report.kit.drawing import WIDE, Picture, closing_in
 from mipmech.report.kit.svg import drawn
 from mipmech.report.reading import Batch
 from mipmech.studies.batch.records import Record
@@ -210,10 +210,10 @@ def gaps(batch: Batch) -> list[Picture]:
         axes.grid(axis="y")
 
     said = [
-        f"{percent(len(times) / len(found))}{THIN}% to {100 * part:g}{THIN}%"
+        f"{percent(len(times) / len(found))}{THIN}% reached a gap of {100 * part:g}{THIN}%"
         for part, times in when.items()
     ]
-    caption = f"Of {count(len(found), 'certificate')}, {listed(said)} or less."
+    caption = f"Of {count(len(found), 'certificate')}, {listed(said)}."
     title = "Gaps closing"
     return [Picture(title, drawn(WIDE, draw, "c", f"{title}. {caption}"), caption)]
 

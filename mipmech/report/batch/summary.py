@@ -69,7 +69,8 @@ def notes(batch: Batch) -> Iterator[Sentence]:
 
 
 def _as_of(batch: Batch) -> str:
-    return "" if batch.newest is None else f", as of {moment(batch.newest)}"
+    newest = max((entry.ended for entry in batch.entries), default=None)
+    return "" if newest is None else f", as of {moment(newest)}"
 
 
 def _ended(batch: Batch) -> Iterator[Sentence]:

@@ -6,8 +6,8 @@ from collections import Counter
 from typing import Any, NamedTuple
 
 from mipmech.report.batch.summary import ENDS, ceilings, contradictions, share
-from mipmech.report.kit import table as kit
-from mipmech.report.kit.table import Cell, Column, Table, number, table, words
+from mipmech.report.kit import tabular as kit
+from mipmech.report.kit.tabular import Cell, Column, Table, number, table, words
 from mipmech.report.reading import Batch, calls_of
 from mipmech.studies.batch.records import Record
 from mipmech.studies.spread import Spread

@@ -18,9 +18,9 @@ from mipmech.report.batch.summary import (
 )
 from mipmech.report.batch.tables import details, tables
 from mipmech.report.comparison import view as comparison
+from mipmech.report.kit.drawing import Pictures, legend_of
 from mipmech.report.kit.gallery import gallery
-from mipmech.report.kit.picture import Pictures, legend_of
-from mipmech.report.kit.view import Tile, View, facts
+from mipmech.report.kit.view import ReportView, Tile, facts
 from mipmech.report.reading import Batch
 from mipmech.studies.batch.asking import Reference
 from mipmech.studies.batch.export import COLUMNS, row_of
@@ -32,14 +32,14 @@ from mipmech.text import count, duration
 MOST_MAKERS = 20
 
 
-def view_of(batch: Batch, folder: Path) -> View:
+def view_of(batch: Batch, folder: Path) -> ReportView:
     """What is shown of a run."""
     if batch.alone:
         lost = [entry for entry in batch.failed if entry.task == "reference"]
         said = [*notes(batch), *without_result(lost)]
         return replace(comparison.view_of(batch.comparisons[0], folder, said), plan=batch.text)
     asked = [entry for entry in batch.entries if entry.task in ("oracle", "solve")]
-    return View(
+    return ReportView(
         kind="batch of jobs",
         title=title(batch),
         summary=summary(batch),

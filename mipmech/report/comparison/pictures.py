@@ -11,7 +11,7 @@ import numpy as np
 from mipmech.plots.comparison import draw_over_time, label_over_time, moments_of, over_time
 from mipmech.plots.looks import GREY, GRID, Look, looks_of, share_axis
 from mipmech.report.comparison.summary import of_group
-from mipmech.report.kit.picture import SMALL, WIDE, Picture, closing_in, within
+from mipmech.report.kit.drawing import SMALL, WIDE, Picture, closing_in, within
 from mipmech.report.kit.sentence import shares
 from mipmech.report.kit.svg import drawn
 from mipmech.studies.batch.asking import Call, Run
@@ -172,16 +172,17 @@ def by_group(comparison: Comparison, prefix: str) -> list[Picture]:
         axes.set_xlabel("quality of the density: worst, median, best")
         axes.grid(axis="x")
 
-    said = []
+    perfect, said = [], []
     for name in names:
         there = {group: row[name] for group, row in table.items() if name in row}
-        worst = min(there, key=lambda group: there[group].median)
-        found = there[worst]
-        if min(entry.min for entry in there.values()) >= 1 - WHOLE:
-            said.append(f"{name}: 100{THIN}% everywhere")
+        if min(found.min for found in there.values()) >= 1 - WHOLE:
+            perfect.append(name)
         else:
+            worst = min(there, key=lambda group: there[group].median)
+            found = there[worst]
             ends = f"{percent(found.min)} to {percent(found.max)}{THIN}%"
             said.append(f"{name}: {worst} (median {percent(found.median)}, {ends})")
+    said += [f"{listed(perfect)}: none, always 100{THIN}%"] if perfect else []
     hidden = f" ({count(left_out, 'group')} with less to lose not drawn)" if left_out else ""
     caption = f"The worst group of each oracle{hidden}: {'; '.join(said)}."
     height = max(1.6, 0.75 + len(shown) * max(0.26, 0.085 * len(names) + 0.1))

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from mipmech.report.kit.sentence import Name, Sentence, bad, bug, named, note, shares
-from mipmech.report.kit.table import ENOUGH
+from mipmech.report.kit.tabular import ENOUGH
 from mipmech.studies.comparison.results import NEARLY, Comparison, OracleSummary, Problem
 from mipmech.studies.spread import Spread
 from mipmech.text import THIN, WHOLE, count, duration, listed, short

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from mipmech.report.comparison.summary import by_quality, kind, of_group
-from mipmech.report.kit import table as kit
-from mipmech.report.kit.table import Cell, Column, Table, number, table, words
+from mipmech.report.kit import tabular as kit
+from mipmech.report.kit.tabular import Cell, Column, Table, number, table, words
 from mipmech.studies.batch.asking import Reference
 from mipmech.studies.comparison.results import Comparison, OracleSummary, Problem
 from mipmech.studies.spread import Spread
@@ -61,8 +61,8 @@ def oracles(comparison: Comparison) -> Table:
     return table(
         "oracles",
         "Oracles",
-        "Over all questions whose optimum is known, best first; “optimum unknown” is held against"
-        " the best answer found. Seeds differ by percentage points on the same question.",
+        "Over all questions whose optimum is known, best first. Optimum unknown: held against the"
+        " best answer found. Seeds: percentage points on the same question.",
         (Standing(comparison.summary(name)) for name in order),
         [
             words("oracle", lambda row: row.summary.oracle),

@@ -8,10 +8,10 @@ from pathlib import Path
 from mipmech.report.comparison import pictures
 from mipmech.report.comparison.summary import summary, title
 from mipmech.report.comparison.tables import details, tables
+from mipmech.report.kit.drawing import Pictures, legend_of
 from mipmech.report.kit.gallery import gallery
-from mipmech.report.kit.picture import Pictures, legend_of
 from mipmech.report.kit.sentence import Sentence
-from mipmech.report.kit.view import LONGEST, Facts, Tile, View, facts
+from mipmech.report.kit.view import LONGEST, Facts, ReportView, Tile, facts
 from mipmech.studies.comparison.results import CALLS, Comparison
 from mipmech.text import count, duration
 
@@ -19,12 +19,12 @@ from mipmech.text import count, duration
 MOST_RECORDS = 12
 
 
-def view_of(comparison: Comparison, folder: Path, notes: Sequence[Sentence] = ()) -> View:
+def view_of(comparison: Comparison, folder: Path, notes: Sequence[Sentence] = ()) -> ReportView:
     """What is shown of a comparison.
 
     notes : what is to be said before anything else
     """
-    return View(
+    return ReportView(
         kind="comparison of oracles",
         title=title(comparison),
         summary=[*notes, *summary(comparison)],

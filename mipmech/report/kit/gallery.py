@@ -12,7 +12,7 @@ from mipmech.model.grading import Recount, recount
 from mipmech.model.instance import Instance
 from mipmech.model.mechanism import Mechanism
 from mipmech.plots.rule import draw_rule
-from mipmech.report.kit.picture import Picture, Pictures
+from mipmech.report.kit.drawing import Picture, Pictures
 from mipmech.report.kit.svg import drawn
 from mipmech.studies.comparison.results import Problem
 from mipmech.text import clean, count, ends

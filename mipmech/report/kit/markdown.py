@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from mipmech.report.kit.sentence import Name, Sentence
-from mipmech.report.kit.table import Table
-from mipmech.report.kit.view import View
+from mipmech.report.kit.tabular import Table
+from mipmech.report.kit.view import ReportView
 
 # What would become a link, an image, emphasis, a formula, code or another cell.
 ACTIVE = "\\`*_[]|~$#!@"
 
 
-def markdown(view: View, level: int = 1, before: str = "") -> str:
+def markdown(view: ReportView, level: int = 1, before: str = "") -> str:
     """The whole text.
 
     level, before : of its heading, and what stands before it there

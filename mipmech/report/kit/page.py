@@ -12,10 +12,10 @@ import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from mipmech.report.kit.picture import Pictures
+from mipmech.report.kit.drawing import Pictures
 from mipmech.report.kit.sentence import Name
-from mipmech.report.kit.table import ENOUGH, Table
-from mipmech.report.kit.view import View
+from mipmech.report.kit.tabular import ENOUGH, Table
+from mipmech.report.kit.view import ReportView
 from mipmech.studies.comparison.results import NEARLY
 
 FOLDER = Path(__file__).parent / "templates"
@@ -29,7 +29,7 @@ class Part:
     level : of its headings
     """
 
-    view: View
+    view: ReportView
     prefix: str
     level: int
     pictures: list[Pictures]
@@ -43,7 +43,7 @@ class Part:
         return [(self.prefix + key, words) for key, words in found]
 
 
-def page(view: View) -> str:
+def page(view: ReportView) -> str:
     """The whole page."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined  # noqa: PLC0415  (slow)
     from markupsafe import Markup  # noqa: PLC0415

@@ -6,10 +6,10 @@ import csv
 import io
 
 from mipmech.model.tables import guarded
-from mipmech.report.kit.view import View
+from mipmech.report.kit.view import ReportView
 
 
-def spreadsheet(view: View) -> str:
+def spreadsheet(view: ReportView) -> str:
     """One line per call of a comparison, or per job of a batch."""
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")

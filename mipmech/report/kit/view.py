@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from mipmech.report.kit.picture import Pictures
+from mipmech.report.kit.drawing import Pictures
 from mipmech.report.kit.sentence import Sentence
-from mipmech.report.kit.table import Table
+from mipmech.report.kit.tabular import Table
 
 # Settings and records longer than this are cut.
 LONGEST = 2000
@@ -35,7 +35,7 @@ class Facts(NamedTuple):
 
 
 @dataclass(frozen=True)
-class View:
+class ReportView:
     """What is shown of a run, or of a comparison in it.
 
     kind : "comparison of oracles" or "batch of jobs"
@@ -62,7 +62,7 @@ class View:
     heads: Sequence[str]
     lines: Callable[[], Iterable[Sequence[Any]]]
     plan: str = ""
-    parts: list[View] = field(default_factory=list)
+    parts: list[ReportView] = field(default_factory=list)
 
 
 def facts(heading: str, values: Mapping[str, Any]) -> Facts:

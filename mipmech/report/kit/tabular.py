@@ -88,14 +88,17 @@ def table(
 ) -> Table:
     """A table with a row for each thing, or its beginning if it is too long for a page.
 
+    Columns in which nothing stands are left out.
+
     chosen_by : the group and the oracle of a thing
     """
     told = list(things)
-    kept = tuple(
-        column
-        for column in columns
-        if not column.optional or len({column.cell(thing).text for thing in told}) > 1
-    )
+
+    def told_by(column: Column) -> bool:
+        found = {column.cell(thing).text for thing in told}
+        return len(found) > 1 if column.optional else found != {NOTHING}
+
+    kept = tuple(filter(told_by, columns))
     if len(told) > MOST_ROWS:
         note += f" Only the first {MOST_ROWS:,} of {len(told):,} rows are shown here."
     rows = (
