@@ -28,6 +28,21 @@ def seeds(always: int, long: int) -> list[Any]:
     return [*range(always), *(pytest.param(s, marks=pytest.mark.long) for s in range(always, long))]
 
 
+# Files most of whose tests start programs, run jobs or build pages.
+SLOW_FILES = {
+    "report/test_batch.py", "report/test_comparison.py", "studies/test_batch.py",
+    "studies/test_compare.py", "studies/test_compare_kill.py", "test_readme.py",
+}  # fmt: skip
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here = Path(__file__).parent
+    for item in items:
+        if item.path.is_relative_to(here) and str(item.path.relative_to(here)) in SLOW_FILES:
+            item.add_marker(pytest.mark.slow)
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Compile the engine once, before processes that test side by side start.
 

@@ -397,6 +397,7 @@ def square(x):
     return x * x
 
 
+@pytest.mark.slow
 def test_crews_answer_in_order(teams):
     for threads, executor in ((1, None), (3, None), (1, teams[2])):
         with crew(threads, executor) as team:
