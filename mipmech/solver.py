@@ -113,12 +113,11 @@ class Program:
         self.variables = list(self.model.component_data_objects(Var, active=True))
         column = {id(v): j for j, v in enumerate(self.variables)}
         self.names = [v.name for v in self.variables]
-        rows = list(self.model.component_data_objects(Constraint, active=True))
         start: list[int] = [0]
         index: list[int] = []
         coefficients: list[Any] = []
         self._sides: list[tuple[Any, Any, Any]] = []
-        for row in rows:
+        for row in self.model.component_data_objects(Constraint, active=True):
             form = generate_standard_repn(row.body, compute_values=False)
             if not form.is_linear():
                 raise InputError(
@@ -130,9 +129,9 @@ class Program:
             coefficients.extend(form.linear_coefs)
             start.append(len(index))
             self._sides.append((row.lower, row.upper, form.constant))
-        goals = list(self.model.component_data_objects(Objective, active=True))
-        form = generate_standard_repn(goals[0].expr, compute_values=False)
-        self.sense = -1 if goals[0].sense == maximize else 1
+        goal = next(self.model.component_data_objects(Objective, active=True))
+        form = generate_standard_repn(goal.expr, compute_values=False)
+        self.sense = -1 if goal.sense == maximize else 1
         self._cost = [
             (column[id(v)], c) for v, c in zip(form.linear_vars, form.linear_coefs, strict=True)
         ]
@@ -158,35 +157,24 @@ class Program:
             upper[i] = math.inf if high is None else value(high) - shift
         least = np.array([-math.inf if v.lb is None else v.lb for v in self.variables])
         most = np.array([math.inf if v.ub is None else v.ub for v in self.variables])
-        arrays = {
-            "cost": cost, "matrix": self.matrix, "lower": lower, "upper": upper,
-            "least": least, "most": most,
-        }  # fmt: skip
-        for name in ("cost", "matrix"):
-            if not np.isfinite(arrays[name]).all():
+        coefficients = {"cost": cost, "matrix": self.matrix}
+        limits = {"lower": lower, "upper": upper, "least": least, "most": most}
+        for name, array in coefficients.items():
+            if not np.isfinite(array).all():
                 raise ArithmeticError(f"the model has a coefficient that is not finite ({name})")
-        for name in ("lower", "upper", "least", "most"):
-            if np.isnan(arrays[name]).any():
+        for name, array in limits.items():
+            if np.isnan(array).any():
                 raise ArithmeticError(f"the model has a limit that is not a number ({name})")
-        return arrays
+        return coefficients | limits
 
     def _pass(self, threads: int) -> Any:
         import highspy  # noqa: PLC0415  (slow to import)
 
         arrays = self.refresh()
-        infinity = highspy.kHighsInf
-        lp = highspy.HighsLp()
-        lp.num_col_, lp.num_row_ = len(self.variables), len(self._sides)
-        lp.sense_ = highspy.ObjSense.kMaximize if self.sense < 0 else highspy.ObjSense.kMinimize
+        lp = _highs_lp(**arrays, start=self.start, index=self.index)
+        if self.sense > 0:
+            lp.sense_ = highspy.ObjSense.kMinimize
         lp.offset_ = float(self._value(self._offset))
-        lp.col_cost_ = arrays["cost"]
-        lp.col_lower_ = np.where(np.isinf(arrays["least"]), -infinity, arrays["least"])
-        lp.col_upper_ = np.where(np.isinf(arrays["most"]), infinity, arrays["most"])
-        lp.row_lower_ = np.where(np.isinf(arrays["lower"]), -infinity, arrays["lower"])
-        lp.row_upper_ = np.where(np.isinf(arrays["upper"]), infinity, arrays["upper"])
-        lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-        lp.a_matrix_.start_, lp.a_matrix_.index_ = self.start, self.index
-        lp.a_matrix_.value_ = arrays["matrix"]
         kinds = highspy.HighsVarType
         lp.integrality_ = [kinds.kInteger if flag else kinds.kContinuous for flag in self.integer]
         if self.highs is None:
@@ -205,25 +193,22 @@ class Program:
         budget = budget or Budget()
         timer = budget.start()
         highs = self._pass(budget.threads)
-        seconds = min(timer.left, 1e9)
         nodes = 2**31 - 1 if budget.nodes is None else budget.nodes
-        set_options(highs, {"time_limit": seconds, "mip_max_nodes": nodes})
-
-        report = None if watch is None else _Reporter(timer, watch)
-        if report is not None:
+        set_options(highs, {"time_limit": min(timer.left, 1e9), "mip_max_nodes": nodes})
+        report = _Reporter(timer, watch)
+        if watch is not None:
             highs.cbMipInterrupt += report
         try:
             with timer.listening():
                 _run_in_thread(highs, timer)
         finally:
-            if report is not None:
+            if watch is not None:
                 highs.cbMipInterrupt -= report
-        fault = None if report is None else report.fault
         solved = self._read(highs, timer)
-        if timer.interrupted or fault is not None:
+        if timer.interrupted or report.fault is not None:
             self.highs = None  # once told to stop, a HiGHS stops at once every time
-        if fault is not None:
-            raise fault
+        if report.fault is not None:
+            raise report.fault
         return solved
 
     def _read(self, highs: Any, timer: Timer) -> Solved:
@@ -234,13 +219,14 @@ class Program:
         info = highs.getInfo()
         found = info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
         mixed = bool(self.integer.any())
-        better = -1 if self.sense < 0 else 1
+        nothing_known = -self.sense * math.inf
         nodes = max(0, int(info.mip_node_count)) if mixed else 0
         if status == state.kInfeasible or (
             # Every variable of our models is bounded, so this can only mean infeasible.
-            status == state.kUnboundedOrInfeasible and self._bounded()
+            status == state.kUnboundedOrInfeasible
+            and all(v.lb is not None and v.ub is not None for v in self.variables)
         ):
-            has, stop, bound, found = Has.INFEASIBLE, Stop.FINISHED, better * math.inf, False
+            has, stop, bound, found = Has.INFEASIBLE, Stop.FINISHED, -nothing_known, False
         elif status == state.kOptimal:
             has, stop = Has.OPTIMUM, Stop.FINISHED
             bound = info.mip_dual_bound if mixed else info.objective_function_value
@@ -252,20 +238,16 @@ class Program:
                 state.kIterationLimit: Stop.NODES,
             }.get(status, Stop.FAILED)
             has = Has.SOLUTION if found else Has.NOTHING
-            bound = info.mip_dual_bound if mixed else -better * math.inf
-            if stop is Stop.FAILED or not math.isfinite(bound):
-                bound = -better * math.inf
+            bound = info.mip_dual_bound
+            if not mixed or stop is Stop.FAILED or not math.isfinite(bound):
+                bound = nothing_known
         if timer.interrupted:
             stop = Stop.INTERRUPTED
-        values: dict[str, float] = {}
-        if found:
-            values = dict(zip(self.names, highs.getSolution().col_value, strict=True))
+        solution = highs.getSolution().col_value if found else []
+        values = dict(zip(self.names, solution, strict=found))
         objective = float(info.objective_function_value) if found else None
         version = f"HiGHS {highs.version()}"
         return Solved(has, stop, objective, float(bound), values, nodes, timer.seconds, version)
-
-    def _bounded(self) -> bool:
-        return all(v.lb is not None and v.ub is not None for v in self.variables)
 
 
 class _Reporter:
@@ -275,22 +257,20 @@ class _Reporter:
     prints). An exception in there would break it, so a watcher's fault is kept for later.
     """
 
-    def __init__(self, timer: Timer, watch: Callable[[Event], None]) -> None:
+    def __init__(self, timer: Timer, watch: Callable[[Event], None] | None) -> None:
         self.timer = timer
         self.watch = watch
         self.told = -math.inf
         self.fault: Exception | None = None
 
     def __call__(self, event: Any) -> None:
-        now = self.timer.seconds
-        if now - self.told < HEARTBEAT or self.fault is not None:
+        now, out = self.timer.seconds, event.data_out
+        if self.watch is None or now - self.told < HEARTBEAT or self.fault is not None:
             return
         self.told = now
-        out = event.data_out
+        nodes = int(out.mip_node_count)
         try:
-            self.watch(
-                Event(now, out.mip_primal_bound, out.mip_dual_bound, int(out.mip_node_count))
-            )
+            self.watch(Event(now, out.mip_primal_bound, out.mip_dual_bound, nodes))
         except Exception as fault:
             self.fault = fault
             event.interrupt()
@@ -347,24 +327,32 @@ def linear_program(
     highs = highspy.Highs()
     highs.silent()
     set_options(highs, {"threads": 1, "time_limit": min(seconds, 1e9)})
-    n, rows = len(cost), len(constraints.right)
-    lp = highspy.HighsLp()
-    lp.num_col_, lp.num_row_ = n, rows
-    lp.sense_ = highspy.ObjSense.kMaximize
-    lp.col_cost_, lp.col_lower_, lp.col_upper_ = cost, least, most
-    unlimited = np.full(rows, -highspy.kHighsInf)
-    lp.row_lower_ = unlimited if constraints.left is None else constraints.left
-    lp.row_upper_ = constraints.right
+    right, left = constraints.right, constraints.left
+    lower = np.full(len(right), -math.inf) if left is None else left
     matrix = csr_array(constraints.rows)
-    lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-    lp.a_matrix_.start_ = matrix.indptr.astype(np.int32)
-    lp.a_matrix_.index_ = matrix.indices.astype(np.int32)
-    lp.a_matrix_.value_ = matrix.data
-    highs.passModel(lp)
+    start, index = matrix.indptr.astype(np.int32), matrix.indices.astype(np.int32)
+    highs.passModel(_highs_lp(cost, matrix.data, start, index, lower, right, least, most))
     highs.run()
     if highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
         return None
     return np.array(highs.getSolution().col_value)
+
+
+def _highs_lp(
+    cost: Floats, matrix: Floats, start: Any, index: Any, lower: Floats, upper: Floats,
+    least: Floats, most: Floats,
+) -> Any:  # fmt: skip
+    """HiGHS's own form of: maximise cost·x with lower ≤ Ax ≤ upper, A by rows, least ≤ x ≤ most."""
+    import highspy  # noqa: PLC0415
+
+    lp = highspy.HighsLp()
+    lp.num_col_, lp.num_row_ = len(cost), len(upper)
+    lp.sense_ = highspy.ObjSense.kMaximize
+    lp.col_cost_, lp.col_lower_, lp.col_upper_ = cost, least, most
+    lp.row_lower_, lp.row_upper_ = lower, upper
+    lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+    lp.a_matrix_.start_, lp.a_matrix_.index_, lp.a_matrix_.value_ = start, index, matrix
+    return lp
 
 
 # ------------------------------------------------------------------ solvers by name
@@ -422,31 +410,23 @@ def _solve_new(solver: Any, name: str, model: Any, budget: Budget) -> Solved:
     except Exception as error:
         said = (str(error).splitlines() or [type(error).__name__])[0]
         raise InputError(f"{name} failed: {said}", field="solver") from error
-    why = results.termination_condition
-    infeasible = why in (
+    found = results.solution_status in (SolutionStatus.feasible, SolutionStatus.optimal)
+    if found:
+        results.solution_loader.load_vars()
+    infeasible = (
         TerminationCondition.provenInfeasible,
         TerminationCondition.infeasibleOrUnbounded,
     )
-    found = results.solution_status in (SolutionStatus.feasible, SolutionStatus.optimal)
-    values = {}
-    if found:
-        results.solution_loader.load_vars()
-        values = _values(model)
-    bound = results.objective_bound
-    bound = -math.inf if infeasible else math.inf if bound is None else float(bound)
-    stop = {
+    stops = {
         TerminationCondition.maxTimeLimit: Stop.TIME,
         TerminationCondition.interrupted: Stop.INTERRUPTED,
         TerminationCondition.convergenceCriteriaSatisfied: Stop.FINISHED,
-    }.get(why, Stop.FINISHED if infeasible else Stop.FAILED)
-    if stop is Stop.FAILED:
-        bound = math.inf
-    return Solved(
-        has=_has(infeasible, found, stop), stop=stop,
-        objective=None if results.incumbent_objective is None else results.incumbent_objective,
-        bound=bound, values=values, nodes=0, seconds=timer.seconds,
-        solver=f"{name}, through {type(solver).__name__}",
-    )  # fmt: skip
+    }
+    why, objective = results.termination_condition, results.incumbent_objective
+    stop = None if why in infeasible else stops.get(why, Stop.FAILED)
+    solver_name = f"{name}, through {type(solver).__name__}"
+    values = _values(model) if found else {}
+    return _solved(stop, objective, results.objective_bound, values, timer, solver_name)
 
 
 def _solve_program(name: str, model: Any, budget: Budget) -> Solved:
@@ -472,35 +452,35 @@ def _solve_program(name: str, model: Any, budget: Budget) -> Solved:
         )
     limit = {} if math.isinf(budget.seconds) else {"timelimit": max(1, math.ceil(budget.seconds))}
     results = solver.solve(model, load_solutions=False, **limit)
+    infeasible = (TerminationCondition.infeasible, TerminationCondition.infeasibleOrUnbounded)
+    stops = {
+        TerminationCondition.optimal: Stop.FINISHED,
+        TerminationCondition.maxTimeLimit: Stop.TIME,
+    }
     why = results.solver.termination_condition
-    infeasible = why in (
-        TerminationCondition.infeasible,
-        TerminationCondition.infeasibleOrUnbounded,
-    )
-    found = len(results.solution) > 0 and not infeasible
-    values = {}
+    stop = None if why in infeasible else stops.get(why, Stop.FAILED)
+    values: dict[str, float] = {}
     objective = None
-    if found:
+    if len(results.solution) > 0 and stop is not None:
         model.solutions.load_from(results)
-        values = _values(model)
-        objective = float(model.objective())
-    bound = results.problem.upper_bound
-    bound = -math.inf if infeasible else math.inf if bound is None else float(bound)
-    done = infeasible or why == TerminationCondition.optimal
-    timed = why == TerminationCondition.maxTimeLimit
-    stop = Stop.FINISHED if done else Stop.TIME if timed else Stop.FAILED
-    if stop is Stop.FAILED:
+        values, objective = _values(model), float(model.objective())
+    return _solved(stop, objective, results.problem.upper_bound, values, timer, name)
+
+
+def _solved(
+    stop: Stop | None, objective: float | None, bound: float | None, values: dict[str, float],
+    timer: Timer, solver: str,
+) -> Solved:  # fmt: skip
+    """What a solver by name found; it says that the model is infeasible where ``stop`` is None."""
+    if stop is None:
+        has, stop, bound = Has.INFEASIBLE, Stop.FINISHED, -math.inf
+    elif values:
+        has = Has.OPTIMUM if stop is Stop.FINISHED else Has.SOLUTION
+    else:
+        has = Has.NOTHING
+    if bound is None or stop is Stop.FAILED:
         bound = math.inf
-    has = _has(infeasible, found, stop)
-    return Solved(has, stop, objective, bound, values, 0, timer.seconds, name)
-
-
-def _has(infeasible: bool, found: bool, stop: Stop) -> Has:
-    if infeasible:
-        return Has.INFEASIBLE
-    if not found:
-        return Has.NOTHING
-    return Has.OPTIMUM if stop is Stop.FINISHED else Has.SOLUTION
+    return Solved(has, stop, objective, float(bound), values, 0, timer.seconds, solver)
 
 
 def _values(model: Any) -> dict[str, float]:
