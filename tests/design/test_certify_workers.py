@@ -26,6 +26,7 @@ from mipmech.checker.verdict import check, seal
 from mipmech.cli import main
 from mipmech.design.certificate import check_on
 from mipmech.oracles.cells import search as cell_search
+from mipmech.oracles.cells.engine import gain_problem
 from mipmech.workers.executor import Ended, ExecutorLost
 from mipmech.workers.ordered import STOPPED, Here, Threads, Workers, crew, each
 from mipmech.workers.processes import Processes
@@ -154,7 +155,7 @@ def test_budgets_and_lots_grow_with_the_search():
             given.append((self._under_way[-1].orders.budget, len(self._under_way)))
 
     timer = Budget().start()
-    problem = mipmech.oracles.cells.engine.gain_problem(mipmech.model.reduce(sample))
+    problem = gain_problem(mipmech.model.reduce(sample))
     search = Search(problem, lambda _v, _value: 0.0, timer, factor=1.0)
     search.best = 0.9 * float(problem.values(np.eye(4)).max())
     assert search.run(most=200_000) in (Stop.NODES, Stop.FINISHED)
