@@ -9,6 +9,7 @@ of the learned rule, each with probability 1 − δ and each on its own, not all
 - from the sample alone, for all rules at once: sample gain − `theory.uniform_deviation`. It is
   Theorem 5 with every constant written out; the paper gives none.
 
+>>> from mipmech.studies.learning.source import population
 >>> curve = learn(population("gaussian-mixture", rank=2, seed=1), sizes=[20, 40], repeats=2)
 >>> curve.complete, [point.size for point in curve.points]
 (True, [20, 20, 40, 40])
