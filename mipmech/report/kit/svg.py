@@ -97,14 +97,11 @@ def _local(tag: str) -> str:
 def _share_style(group: ElementTree.Element) -> None:
     """One style for a thousand marks that all have the same."""
     styles = {child.attrib.get("style") for child in group}
-    if len(group) > 1 and len(styles) == 1 and None not in styles and _marks(group):
+    marks = len(group) > 1 and all(child.tag == "use" for child in group)
+    if marks and len(styles) == 1 and None not in styles:
         group.attrib["style"] = styles.pop() or ""
         for child in group:
             del child.attrib["style"]
-
-
-def _marks(group: ElementTree.Element) -> bool:
-    return all(child.tag == "use" for child in group)
 
 
 def _attributes(given: dict[str, str], short: dict[str, str]) -> dict[str, str]:
