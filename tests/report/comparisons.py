@@ -3,47 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
 
 import numpy as np
 
-from mipmech import Budget, Comparison, Oracle, compare
-from mipmech.budget import Stop, Timer
-from mipmech.model import from_reduced
-from mipmech.model.thresholds import densest_threshold
-from mipmech.oracles.base import Answer, answer_infeasible, grade, infeasible
+from mipmech import Comparison, Oracle, compare
 from mipmech.studies.batch.asking import Call, ComparisonSettings, Reference, Run
 from mipmech.studies.comparison.results import Problem
-
-
-@dataclass(frozen=True)
-class Draws(Oracle):
-    """A poor heuristic: a few random directions at η, the densest threshold of each."""
-
-    randomised: ClassVar[bool] = True
-    number: int = 20
-    seed: int = 0
-
-    def __call__(self, geometry, eta, budget: Budget) -> Answer:
-        timer = Timer(budget)
-        if infeasible(geometry, eta):
-            return answer_infeasible(self, eta, timer)
-        rng = np.random.default_rng(self.seed)
-        size, best = geometry.p_norm, None
-        along = geometry.p / size if size else np.eye(geometry.rank)[0]
-        cosine = min(1.0, eta / size) if size else 0.0
-        for number in range(self.number):
-            across = rng.standard_normal(geometry.rank)
-            across -= (across @ along) * along
-            across /= np.linalg.norm(across) or 1.0
-            u = cosine * along + np.sqrt(1 - cosine**2) * across
-            found = densest_threshold(geometry.instance, from_reduced(geometry, u, 0.0)).recount
-            if best is None or found.density > best.density:
-                best = found
-                timer.tell(found.density, None, number)
-        return grade(self, geometry, eta, best.mechanism, stop=Stop.FINISHED, timer=timer)
+from tests.own_oracles import Draws
 
 
 def real(
