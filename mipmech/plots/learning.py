@@ -20,7 +20,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-SAMPLE, GAIN, HELD_OUT, THEOREM = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
+Look = dict[str, Any]
+
+SAMPLE: Look = {"color": "#0072B2", "marker": "o", "linestyle": "-"}
+GAIN: Look = {"color": "#D55E00", "marker": "s", "linestyle": "-"}
+HELD_OUT: Look = {"color": "#009E73", "marker": "^", "linestyle": "--"}
+THEOREM: Look = {"color": "#CC79A7", "marker": "v", "linestyle": ":"}
+LINE: Look = {"markersize": 4.5, "linewidth": 1.4}
 # More sizes than this, or sizes nearer to each other than this ratio, get the usual ticks.
 MOST_TICKS = 12
 NEAR = 1.4
@@ -69,18 +75,14 @@ def _nothing(curve: LearningCurve) -> str | None:
 
 def _draw_gains(axes: Axes, curve: LearningCurve, rows: Sequence[SizeSummary]) -> None:
     """The sample's figure, the gain elsewhere, and the bounds on it."""
-    sizes = [row.size for row in rows]
-    top = 1.08 * max([row.sample.max for row in rows] + [row.gain.max for row in rows])
-    top = top or 1.0
+    top = 1.08 * max(max(row.sample.max, row.gain.max) for row in rows) or 1.0
     smoothed = curve.source.kind == "smoothed"
     where = "the population (exact)" if smoothed else "the rows held out"
     sure = f"{1 - curve.settings.delta:.4g}"
-    _series(axes, sizes, [row.sample for row in rows], SAMPLE, "o", "-", "best rule on its sample")
-    _series(axes, sizes, [row.gain for row in rows], GAIN, "s", "-", f"the same rule on\n{where}")
-    _series(
-        axes, sizes, [row.at_least for row in rows], HELD_OUT, "^", "--",
-        f"… at least, by held-out\nagents (probability {sure})",
-    )  # fmt: skip
+    _series(axes, {row.size: row.sample for row in rows}, SAMPLE, "best rule on its sample")
+    _series(axes, {row.size: row.gain for row in rows}, GAIN, f"the same rule on\n{where}")
+    label = f"… at least, by held-out\nagents (probability {sure})"
+    _series(axes, {row.size: row.at_least for row in rows}, HELD_OUT, label)
     _draw_theorem(axes, rows, top, sure)
     if curve.best is not None:
         axes.axhline(
@@ -107,7 +109,6 @@ def _heading(curve: LearningCurve) -> str:
 
 def _draw_theorem(axes: Axes, rows: Sequence[SizeSummary], top: float, sure: str) -> None:
     """What uniform convergence promises, as far as it fits into the picture."""
-    sizes = [row.size for row in rows]
     empty = [row.size for row in rows if row.promised.max == 0]
     if len(empty) == len(rows):
         said = "vacuous at all these sizes"
@@ -115,17 +116,12 @@ def _draw_theorem(axes: Axes, rows: Sequence[SizeSummary], top: float, sure: str
         said = f"vacuous up to m = {empty[-1]:,}"
     else:
         said = f"probability {sure}"
-    _series(
-        axes, sizes, [row.promised for row in rows], THEOREM, "v", ":",
-        f"… at least, by Theorem 5's\nuniform convergence\n({said})",
-    )  # fmt: skip
-    inside = [row for row in rows if row.at_most.median <= top]
-    if inside:
-        outside = "" if len(inside) == len(rows) else "\n(else above the picture)"
-        _series(
-            axes, [row.size for row in inside], [row.at_most for row in inside], THEOREM, "x", "-.",
-            f"no rule has more, by the same{outside}",
-        )  # fmt: skip
+    label = f"… at least, by Theorem 5's\nuniform convergence\n({said})"
+    _series(axes, {row.size: row.promised for row in rows}, THEOREM, label)
+    inside = {row.size: row.at_most for row in rows if row.at_most.median <= top}
+    outside = "" if len(inside) == len(rows) else "\n(else above the picture)"
+    above = {**THEOREM, "marker": "x", "linestyle": "-."}
+    _series(axes, inside, above, f"no rule has more, by the same{outside}")
 
 
 def _draw_errors(axes: Axes, curve: LearningCurve, rows: Sequence[SizeSummary]) -> None:
@@ -133,25 +129,16 @@ def _draw_errors(axes: Axes, curve: LearningCurve, rows: Sequence[SizeSummary]) 
     sure = f"{1 - curve.settings.delta:.4g}"
     allowed = {row.size: row.deviation for row in rows if row.deviation > 0}
     if allowed:
-        axes.plot(
-            list(allowed), list(allowed.values()), color=THEOREM, marker="v", linestyle=":",
-            markersize=4.5, linewidth=1.4,
-            label=f"no rule's error is more, by\nTheorem 5 (probability {sure})",
-        )  # fmt: skip
+        label = f"no rule's error is more, by\nTheorem 5 (probability {sure})"
+        axes.plot(list(allowed), list(allowed.values()), label=label, **THEOREM, **LINE)
     where = "population" if curve.source.kind == "smoothed" else "held-out"
     errors = {row.size: row.error for row in rows if row.error.median > 0}
-    _series(
-        axes, list(errors), list(errors.values()), SAMPLE, "o", "-",
-        f"error: |sample gain −\n{where} gain|",
-    )  # fmt: skip
+    _series(axes, errors, SAMPLE, f"error: |sample gain −\n{where} gain|")
     missed: dict[int, Spread] = {}
     if curve.best is not None:
         best = curve.best.gain
         missed = {row.size: _missed(best, row.gain) for row in rows if best > row.gain.median}
-        _series(
-            axes, list(missed), list(missed.values()), GAIN, "s", "-",
-            "missed: best known −\npopulation gain",
-        )  # fmt: skip
+    _series(axes, missed, GAIN, "missed: best known −\npopulation gain")
     medians = [spread.median for spread in (*errors.values(), *missed.values())]
     figures = [*medians, *allowed.values()]
     if figures:
@@ -161,24 +148,14 @@ def _draw_errors(axes: Axes, curve: LearningCurve, rows: Sequence[SizeSummary]) 
     axes.set_ylabel("difference in gain")
 
 
-def _series(
-    axes: Axes,
-    sizes: list[int],
-    spreads: list[Spread],
-    colour: str,
-    marker: str,
-    dashes: str,
-    label: str,
-) -> None:
+def _series(axes: Axes, by_size: dict[int, Spread], look: Look, label: str) -> None:
     """Medians as a line, with the range of the repeats."""
-    if not sizes:
+    if not by_size:
         return
+    sizes, spreads, colour = list(by_size), by_size.values(), look["color"]
     low, high = [spread.min for spread in spreads], [spread.max for spread in spreads]
-    look: dict[str, Any] = {"color": colour, "marker": marker, "linestyle": dashes}
-    axes.plot(
-        sizes, [spread.median for spread in spreads], markersize=4.5, linewidth=1.4, label=label,
-        zorder=3, **look,
-    )  # fmt: skip
+    medians = [spread.median for spread in spreads]
+    axes.plot(sizes, medians, label=label, zorder=3, **look, **LINE)
     if len(sizes) > 1:
         axes.fill_between(sizes, low, high, color=colour, alpha=0.16, linewidth=0, zorder=1)
     else:
@@ -190,8 +167,7 @@ def _draw_sizes(axes: Axes, sizes: list[int]) -> None:
     axes.set_xlabel("m, agents in the sample")
     if len(sizes) == 1:
         axes.set_xlim(sizes[0] / 2, sizes[0] * 2)
-    apart = all(b >= NEAR * a for a, b in pairwise(sizes))
-    if len(sizes) <= MOST_TICKS and apart:
+    if len(sizes) <= MOST_TICKS and all(b >= NEAR * a for a, b in pairwise(sizes)):
         axes.set_xticks(sizes, [f"{size:,}" for size in sizes])
         axes.minorticks_off()
 

@@ -7,6 +7,7 @@ Colours are Okabe and Ito's, which colour-blind readers can tell apart; shape sa
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,9 @@ from mipmech.validation import Flags, Floats, Numbers
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
+
+    from mipmech.design.algorithm1 import Solution
+    from mipmech.design.certificate import Certificate
 
 
 STYLE = {
@@ -53,6 +57,24 @@ def picture(found: Recount, title: str | None = None) -> Figure:
     return figure
 
 
+def beside_rule(
+    panels: Mapping[Callable[[Axes, Any], None], float], found: Certificate | Solution
+) -> Figure:
+    """Panels above one another, each drawn by a function, with its height; the rule beside them."""
+    from matplotlib.figure import Figure  # noqa: PLC0415  (slow to import)
+
+    with styled():
+        figure = Figure(figsize=(11.0, 5.2), dpi=150, layout="constrained")
+        left, right = figure.subfigures(1, 2, width_ratios=[1.0, 1.15], squeeze=False)[0]
+        column = left.subplots(len(panels), 1, sharex=True, height_ratios=list(panels.values()))
+        for draw, axes in zip(panels, column, strict=True):
+            draw(axes, found)
+        if found.recount is not None:
+            draw_rule(right, found.recount)
+        put_heading(figure, found.instance.name)
+    return figure
+
+
 def styled() -> AbstractContextManager[None]:
     """The look of all pictures."""
     import matplotlib as mpl  # noqa: PLC0415  (slow to import)
@@ -76,11 +98,15 @@ def put_heading(figure: Figure, text: str) -> None:
 def draw_rule(figure: Figure | SubFigure, found: Recount) -> None:
     """The agents, the margin, and who moves where."""
     geometry = reduce(found.instance)
-    if geometry.rank == 2:
-        axes = _draw_plane(figure, geometry, found)
-    else:
-        axes = _draw_scores(figure, found)
-    axes.set_title(_summary(found), fontsize=9)
+    plane = geometry.rank == 2
+    axes = _draw_plane(figure, geometry, found) if plane else _draw_scores(figure, found)
+    weights = found.instance.weights
+    weighted = " (by weight)" if np.ptp(weights[weights > 0]) else ""
+    axes.set_title(
+        f"{float(found.density):.1%}{weighted} move, mean quality rises by {float(found.gain):.4g}"
+        f" from {float(found.baseline):.4g}",
+        fontsize=9,
+    )
     _legend(figure)
 
 
@@ -104,17 +130,6 @@ def save(figure: Figure, path: str | Path) -> None:
         ) from None
 
 
-def _summary(found: Recount) -> str:
-    instance = found.instance
-    counts = instance.weights > 0
-    weighted = " (by weight)" if np.ptp(instance.weights[counts]) else ""
-    gain, before = float(found.gain), float(found.baseline)
-    return (
-        f"{float(found.density):.1%}{weighted} move, mean quality rises by {gain:.4g}"
-        f" from {before:.4g}"
-    )
-
-
 def _short(text: str, width: int) -> str:
     return text if len(text) <= width else text[: width - 1].rstrip() + "…"
 
@@ -126,13 +141,10 @@ def _window(points: Floats, movers: Floats, room: float) -> tuple[Floats, Floats
     """
     low, high = np.percentile(points, [5, 95], axis=0)
     reach = high - low + room
-    low, high = (
-        np.maximum(points.min(axis=0), low - reach),
-        np.minimum(points.max(axis=0), high + reach),
-    )
-    if len(movers):
-        low, high = np.minimum(low, movers.min(axis=0)), np.maximum(high, movers.max(axis=0))
-    return low, high
+    least = np.maximum(points.min(axis=0), low - reach)
+    most = np.minimum(points.max(axis=0), high + reach)
+    shown = np.vstack([least, most, movers])
+    return shown.min(axis=0), shown.max(axis=0)
 
 
 def _note_missing(axes: Axes, points: Floats, counts: Flags) -> None:
@@ -143,23 +155,21 @@ def _note_missing(axes: Axes, points: Floats, counts: Flags) -> None:
     weightless = int((~counts).sum())
     notes = [f"{outside} agent{'s' * (outside != 1)} outside the picture"] * bool(outside)
     notes += [f"{weightless} of weight 0 not shown"] * bool(weightless)
-    if not notes:
-        return
-    axes.annotate(
-        ", ".join(notes), (1, 0), (-4, 4), xycoords="axes fraction", textcoords="offset points",
-        ha="right", va="bottom", fontsize=8, style="italic", zorder=6,
-        bbox={"facecolor": PAPER, "alpha": 0.8, "linewidth": 0, "pad": 1.5},
-    )  # fmt: skip
+    if notes:
+        axes.annotate(
+            ", ".join(notes), (1, 0), (-4, 4), xycoords="axes fraction", ha="right", va="bottom",
+            textcoords="offset points", fontsize=8, style="italic", zorder=6,
+            bbox={"facecolor": PAPER, "alpha": 0.8, "linewidth": 0, "pad": 1.5},
+        )  # fmt: skip
 
 
 def _draw_plane(figure: Figure | SubFigure, geometry: Geometry, found: Recount) -> Axes:
     instance = found.instance
     axes = figure.add_subplot()
-    columns = instance.view.columns
-    if columns is not None:
-        at = instance.agents[:, list(columns)]
+    if instance.view.columns is not None:
+        columns = list(instance.view.columns)
+        at, origin = instance.agents[:, columns], geometry.centre[columns]
         names = [instance.feature_names[c] for c in columns]
-        origin = geometry.centre[list(columns)]
     else:
         origin = geometry.basis @ geometry.centre
         at = geometry.z * geometry.unit + origin
@@ -167,11 +177,10 @@ def _draw_plane(figure: Figure | SubFigure, geometry: Geometry, found: Recount) 
     u, level = to_reduced(geometry, found.mechanism)
     foot = origin + u * level * geometry.unit  # the point of the boundary nearest to the centre
     after = at + (foot @ u - at @ u)[:, None] * u
-    reaches = _reaches(instance)
-    counts = instance.weights > 0
-    movers = _movers(found)
-    low, high = _window(at[counts], np.vstack([at[movers], after[movers]]), 2 * reaches[0])
-    half = (high - low) / 2 * 1.06 + reaches[0] / 2
+    margins = _margins(instance)
+    least, counts, movers = margins[0][0], instance.weights > 0, _movers(found)
+    low, high = _window(at[counts], np.vstack([at[movers], after[movers]]), 2 * least)
+    half = (high - low) / 2 * 1.06 + least / 2
     to_scale = max(half) <= MIXED * min(half)
     if to_scale:
         half = np.maximum(half, [half[1] * WIDE, half[0] / WIDE])
@@ -184,14 +193,15 @@ def _draw_plane(figure: Figure | SubFigure, geometry: Geometry, found: Recount) 
     length = 4 * float(np.linalg.norm(half))
     line = start[:, None] + np.array([-u[1], u[0]])[:, None] * np.array([-length, length])
     _band(axes, line, 2 * length * u, color=ACCEPT, label="accepted")
-    for reach, look in zip(reaches, _margins(reaches), strict=True):
+    for reach, look in margins:
         _band(axes, line, -reach * u, **look)
     axes.plot(*line, color="black", linewidth=1.1, scalex=False, scaley=False)
     _agents(axes, at, after, found)
     _note_missing(axes, at, counts)
-    axes.set(xlabel=_short(names[0], 70), ylabel=_short(names[1], 45))
+    label = _short(names[0], 70)
     if not to_scale:
-        axes.set_xlabel(f"{_short(names[0], 40)}   (axes not to scale: the units differ greatly)")
+        label = f"{_short(names[0], 40)}   (axes not to scale: the units differ greatly)"
+    axes.set(xlabel=label, ylabel=_short(names[1], 45))
     return axes
 
 
@@ -204,28 +214,25 @@ def _draw_scores(figure: Figure | SubFigure, found: Recount) -> Axes:
     score = instance.agents @ (weights / norm)
     boundary = float(threshold) / norm
     quality = instance.agents @ instance.quality - instance.quality_offset
-    reaches = _reaches(instance)
+    margins = _margins(instance)
+    least, counts, movers = margins[0][0], instance.weights > 0, _movers(found)
     at = np.column_stack([score, quality])
-    after = np.column_stack(
-        [np.full(len(score), boundary), quality + found.eta * (boundary - score)]
-    )
-    counts = instance.weights > 0
-    movers = _movers(found)
-    low, high = _window(at[counts], np.vstack([at[movers], after[movers]]), reaches[0])
-    low[0], high[0] = min(low[0], boundary - reaches[0]), max(high[0], boundary)
-    pad = 0.05 * (high - low) + [reaches[0] / 10, 1e-9 * (1 + abs(high[1]))]
-    axes.set_xlim(low[0] - pad[0], high[0] + pad[0])
+    risen = quality + found.eta * (boundary - score)
+    after = np.column_stack([np.full(len(score), boundary), risen])
+    low, high = _window(at[counts], np.vstack([at[movers], after[movers]]), least)
+    low[0], high[0] = min(low[0], boundary - least), max(high[0], boundary)
+    pad = 0.05 * (high - low) + [least / 10, 1e-9 * (1 + abs(high[1]))]
     axes.set_ylim(low[1] - pad[1], high[1] + pad[1])
     right = float(high[0] + pad[0])
     for panel in (above, axes):
         panel.axvspan(boundary, right, color=ACCEPT, zorder=0, linewidth=0, label="accepted")
-        for reach, look in zip(reaches, _margins(reaches), strict=True):
+        for reach, look in margins:
             panel.axvspan(boundary - reach, boundary, zorder=0.5, linewidth=0, **look)
         panel.axvline(boundary, color="black", linewidth=1.1)
     axes.set_xlim(low[0] - pad[0], right)
     _agents(axes, at, after, found)
     shown = counts & (score >= low[0]) & (score <= high[0])
-    _histogram(above, score, shown, found, _bins(low[0], high[0], boundary, reaches[0]))
+    _histogram(above, score, shown, found, _bins(low[0], high[0], boundary, least))
     _note_missing(axes, at, counts)
     rule = _combination(weights / norm, instance)
     axes.set(xlabel=_short(f"score: {rule}", 75), ylabel="true quality f(x)")
@@ -244,15 +251,11 @@ def _bins(low: float, high: float, boundary: float, reach: float) -> list[float]
 
 def _histogram(axes: Axes, score: Floats, shown: Flags, found: Recount, bins: list[float]) -> None:
     groups = [(found.sides == side) & shown for side in STYLE]
-    total = found.instance.weights.sum()
+    shares = found.instance.weights / found.instance.weights.sum()
     axes.hist(
-        [score[g] for g in groups],
-        bins=bins,
-        weights=[found.instance.weights[g] / total for g in groups],
-        stacked=True,
-        color=[STYLE[side][0] for side in STYLE],
-        alpha=0.85,
-    )
+        [score[g] for g in groups], bins=bins, weights=[shares[g] for g in groups], stacked=True,
+        color=[colour for colour, _marker, _label in STYLE.values()], alpha=0.85,
+    )  # fmt: skip
     axes.set_ylabel("share")
 
 
@@ -292,20 +295,15 @@ def _band(axes: Axes, line: Floats, depth: Floats, **look: Any) -> None:
     axes.fill(*np.hstack([line, far[:, ::-1]]), linewidth=0, zorder=0.5, **look)
 
 
-def _margins(reaches: list[float]) -> list[dict[str, Any]]:
-    """How the margin looks, for each of the reaches."""
-    if len(reaches) == 1:
-        return [{"color": MARGIN, "alpha": 0.55, "label": "margin"}]
-    return [
-        {"color": MARGIN, "alpha": 0.55, "label": "within the least reach"},
-        {"color": MARGIN, "alpha": 0.3, "label": "within the greatest"},
-    ]
-
-
-def _reaches(instance: Instance) -> list[float]:
-    """The least and, if it differs, the greatest reach."""
+def _margins(instance: Instance) -> list[tuple[float, dict[str, Any]]]:
+    """The least and, if it differs, the greatest reach; and how the margin looks up to there."""
     reach = 1 / instance.cost[instance.weights > 0]
-    return sorted({float(reach.min()), float(reach.max())})
+    least, most = float(reach.min()), float(reach.max())
+    near = {"color": MARGIN, "alpha": 0.55}
+    if least == most:
+        return [(least, {**near, "label": "margin"})]
+    far = {"color": MARGIN, "alpha": 0.3, "label": "within the greatest"}
+    return [(least, {**near, "label": "within the least reach"}), (most, far)]
 
 
 def _legend(figure: Figure | SubFigure) -> None:

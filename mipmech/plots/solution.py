@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mipmech.design.algorithm1 import Solution
-from mipmech.plots.rule import draw_rule, put_heading, save, styled
+from mipmech.plots.rule import beside_rule, save
 from mipmech.theory.grids import paper_count
 
 if TYPE_CHECKING:
@@ -20,25 +20,14 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FOUND, BOUND, GAIN, SKIPPED = "#0072B2", "#8a8a8a", "#D55E00", "#CC79A7"
+LINE: dict[str, Any] = {"markersize": 3.5, "linewidth": 1.0}
 # More values of η than this are drawn as a line, not as marks.
 MOST_MARKS = 60
 
 
 def solution_picture(found: Solution) -> Figure:
     """A matplotlib figure of a run; the rule found is on the right."""
-    from matplotlib.figure import Figure  # noqa: PLC0415  (slow to import)
-
-    with styled():
-        figure = Figure(figsize=(11.0, 5.2), dpi=150, layout="constrained")
-        left, right = figure.subfigures(1, 2, width_ratios=[1.0, 1.15], squeeze=False)[0]
-        density, gain, calls = left.subplots(3, 1, sharex=True, height_ratios=[3, 3, 1.2])
-        _draw_density(density, found)
-        _draw_gain(gain, found)
-        _draw_calls(calls, found)
-        if found.recount is not None:
-            draw_rule(right, found.recount)
-        put_heading(figure, found.instance.name)
-    return figure
+    return beside_rule({_draw_density: 3, _draw_gain: 3, _draw_calls: 1.2}, found)
 
 
 def save_solution(found: Solution, path: str | Path) -> None:
@@ -59,14 +48,13 @@ def _draw_density(axes: Axes, found: Solution) -> None:
     eta = [step.eta for step in steps]
     value = [float(step.answer.lower) for step in steps]
     upper = [np.nan if step.answer.upper is None else float(step.answer.upper) for step in steps]
-    look: dict[str, Any] = {"markersize": 3.5, "linewidth": 1.0}
     open_ = sum(step.answer.upper is not None and not step.answer.closed for step in steps)
     state = "all of them exact" if not open_ else f"{open_} of them not exact"
     if all(step.answer.upper is None for step in steps):
         state = "without bounds"
     elif open_:
-        axes.plot(eta, upper, _look(found), color=BOUND, label="at most", zorder=1, **look)
-    axes.plot(eta, value, _look(found), color=FOUND, label="found", zorder=2, **look)
+        axes.plot(eta, upper, _look(found), color=BOUND, label="at most", zorder=1, **LINE)
+    axes.plot(eta, value, _look(found), color=FOUND, label="found", zorder=2, **LINE)
     axes.set_ylabel("soft density" if soft else "density")
     axes.set_ylim(0, 1.15 * max([1e-300, *value, *(u for u in upper if not np.isnan(u))]))
     if open_:
@@ -78,8 +66,7 @@ def _draw_gain(axes: Axes, found: Solution) -> None:
     """The gain of the better rule at each η, and the best of all."""
     eta = [step.eta for step in found.steps]
     gain = [float(step.gain) for step in found.steps]
-    look: dict[str, Any] = {"markersize": 3.5, "linewidth": 1.0}
-    axes.plot(eta, gain, _look(found), color=GAIN, label="the better rule's", **look)
+    axes.plot(eta, gain, _look(found), color=GAIN, label="the better rule's", **LINE)
     for number, skip in enumerate(found.skips):
         axes.axvspan(
             skip.low, skip.high, color=SKIPPED, alpha=0.18, linewidth=0,
@@ -91,17 +78,15 @@ def _draw_gain(axes: Axes, found: Solution) -> None:
     axes.set_ylabel("gain")
     axes.set_ylim(bottom=0, top=best * 1.4 or 1.0)
     axes.legend(frameon=False, fontsize=8, loc="best")
-    axes.set_title(
-        f"best gain {best:.4g}; no rule gains more than {found.bound.upper:.4g}", fontsize=9
-    )
+    title = f"best gain {best:.4g}; no rule gains more than {found.bound.upper:.4g}"
+    axes.set_title(title, fontsize=9)
 
 
 def _power(count: float) -> str:
     """A large number to one digit, as people write it."""
     digits, exponent = f"{count:.0e}".split("e")
-    return f"{digits}·10" + exponent.lstrip("+0").translate(
-        str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
-    )
+    raised = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+    return f"{digits}·10" + exponent.lstrip("+0").translate(raised)
 
 
 def _draw_calls(axes: Axes, found: Solution) -> None:
@@ -117,9 +102,9 @@ def _draw_calls(axes: Axes, found: Solution) -> None:
         rows = rows[:1]
     for height, (_, colour, values) in enumerate(rows):
         axes.vlines(values, height - 0.3, height + 0.3, color=colour, linewidth=0.7)
-    sizes = [f"{least}{count:,.0f} values" if count < 1e7 else f"{least}{_power(count)} values"]
-    sizes += [f"{len(found.grid):,} values"]
-    labels = [f"{name}\n{size}" for (name, _, _), size in zip(rows, sizes, strict=False)]
+    many = f"{count:,.0f}" if count < 1e7 else _power(count)
+    sizes = (least + many, f"{len(found.grid):,}")
+    labels = [f"{name}\n{size} values" for (name, _, _), size in zip(rows, sizes, strict=False)]
     axes.set_yticks(range(len(rows)), labels, fontsize=7)
     axes.set_ylim(-0.6, len(rows) - 0.4)
     axes.set_xlabel("η = u·P w_f, quality gained per unit of distance moved")
