@@ -15,6 +15,7 @@ u·p = η has in general no solution in floats, so an answer at η is an answer 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -222,3 +223,19 @@ def answer_infeasible(oracle: Oracle, eta: float, timer: Timer) -> Answer:
     """The answer where no direction has this η."""
     none, stop = Fraction(0), Stop.INFEASIBLE
     return Answer(eta, None, none, "proved", stop, timer.seconds, repr(oracle), oracle.soft)
+
+
+class FeasibleOracle(Oracle, ABC):
+    """An oracle of the package: it is asked only for an η that some direction has."""
+
+    def __call__(self, geometry: Geometry, eta: float, budget: Budget) -> Answer:
+        """The best mechanism found with u·p = η, and a bound if the oracle promises one."""
+        timer = budget.start()
+        if infeasible(geometry, eta):
+            return answer_infeasible(self, eta, timer)
+        with timer.listening():
+            return self.answer(geometry, eta, timer)
+
+    @abstractmethod
+    def answer(self, geometry: Geometry, eta: float, timer: Timer) -> Answer:
+        """The answer at an η that is feasible; the timer has the budget."""

@@ -9,23 +9,20 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from mipmech.budget import Budget, Stop
+from mipmech.budget import Stop, Timer
 from mipmech.model.geometry import Geometry
 from mipmech.model.mechanism import from_reduced
 from mipmech.model.thresholds import densest_threshold
-from mipmech.oracles.base import Answer, Oracle, answer_infeasible, grade, infeasible
+from mipmech.oracles.base import Answer, FeasibleOracle, grade
 from mipmech.tolerances import SAFETY
 
 
 @dataclass(frozen=True)
-class Projection(Oracle):
+class Projection(FeasibleOracle):
     """w ∝ P w_f (or its opposite for η < 0), densest threshold."""
 
-    def __call__(self, geometry: Geometry, eta: float, budget: Budget) -> Answer:
+    def answer(self, geometry: Geometry, eta: float, timer: Timer) -> Answer:
         """The densest threshold along P w_f if that direction has this η."""
-        timer = budget.start()
-        if infeasible(geometry, eta):
-            return answer_infeasible(self, eta, timer)
         size = geometry.p_norm
         band = geometry.band
         if size == 0 or abs(abs(eta) - size) > band * size / 2:

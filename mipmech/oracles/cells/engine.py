@@ -48,32 +48,30 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
 
-from mipmech.budget import Budget, Stop, Timer
+from mipmech.budget import Stop, Timer
 from mipmech.errors import InputError
 from mipmech.model.geometry import Geometry
 from mipmech.model.grading import Recount
 from mipmech.model.mechanism import Mechanism, from_reduced
-from mipmech.model.thresholds import best_threshold, densest_threshold
-from mipmech.oracles.base import Answer, Oracle, answer_infeasible, grade, infeasible
+from mipmech.model.thresholds import best_threshold
+from mipmech.oracles.base import Answer, FeasibleOracle, grade
 from mipmech.oracles.cells import kernel
 from mipmech.oracles.cells.blocks import CellProblem, warm
 from mipmech.oracles.cells.search import CellSearch
-from mipmech.oracles.shared.slices import Masses, Slice, masses, slice_at
+from mipmech.oracles.shared.goals import Density, Goal, SoftDensity
+from mipmech.oracles.shared.slices import Slice, slice_at
 from mipmech.rationals import round_down
 from mipmech.tolerances import EPSILON
 from mipmech.validation import Floats, at_least
 from mipmech.workers.executor import Executor
 from mipmech.workers.ordered import Workers
 
-# A reach beyond this many units never binds for density: b may be the largest score of those
-# covered, and scores differ by little more than 2.
-LONG = 4.0
 # Density depends on ties; scores nearer than this are not told apart, and what stays open is
 # reported as a gap.
 FINEST_DENSITY = 1e-11
@@ -96,14 +94,15 @@ def rounding_of_scores(y: Floats, reach: Floats) -> Floats:
 
 
 class Keeper:
-    """The best mechanism found, as graded."""
+    """The mechanism found that is best by an exact measure, as graded."""
 
-    def __init__(self) -> None:
+    def __init__(self, measure: Callable[[Recount], Fraction]) -> None:
+        self.measure = measure
         self.recount: Recount | None = None
 
-    def __call__(self, found: Recount, better: Callable[[Recount, Recount], bool]) -> None:
+    def offer(self, found: Recount) -> None:
         """Keep the better one."""
-        if self.recount is None or better(found, self.recount):
+        if self.recount is None or self.measure(found) > self.measure(self.recount):
             self.recount = found
 
     @property
@@ -116,7 +115,7 @@ class Keeper:
 
 
 @dataclass(frozen=True)
-class Cells(Oracle):
+class Cells(FeasibleOracle):
     """The density oracle by cells: exact, up to ties that floats cannot tell.
 
     most_nodes : nodes after which it stops and leaves a gap
@@ -127,58 +126,19 @@ class Cells(Oracle):
     def __post_init__(self) -> None:
         at_least(0, most_nodes=self.most_nodes)
 
-    def limit(self, budget: Budget) -> int:
-        """How many nodes it may look at."""
-        return self.most_nodes if budget.nodes is None else min(self.most_nodes, budget.nodes)
+    def goal(self, part: Slice) -> Goal:
+        """What is maximised."""
+        return Density.on(part)
 
-    def __call__(self, geometry: Geometry, eta: float, budget: Budget) -> Answer:
-        """The densest mechanism with u·p = η, and a bound."""
-        timer = budget.start()
-        if infeasible(geometry, eta):
-            return answer_infeasible(self, eta, timer)
-        with timer.listening():
-            search, best, stop = density_search(geometry, eta, timer, self.limit(budget))
-        mass = masses(geometry.instance.weights[geometry.weight > 0])
+    def answer(self, geometry: Geometry, eta: float, timer: Timer) -> Answer:
+        """The best mechanism with u·p = η, and a bound."""
+        goal, nodes = self.goal(slice_at(geometry, eta)), timer.budget.nodes
+        most = self.most_nodes if nodes is None else min(self.most_nodes, nodes)
+        search, best, stop = _search_at(goal, eta, timer, most)
         return grade(
             self, geometry, eta, best.mechanism, stop=stop, timer=timer,
-            upper=min(Fraction(1), Fraction(search.upper) * mass.unit),
-            work={"nodes": search.nodes},
+            upper=_upper(search, goal), work={"nodes": search.nodes},
         )  # fmt: skip
-
-
-def density_search(
-    geometry: Geometry, eta: float, timer: Timer, most: float = math.inf, keep: bool = False
-) -> tuple[CellSearch, Keeper, Stop]:
-    """Search for the densest mechanism at η; values are whole weights (`slices.Masses`)."""
-    part = slice_at(geometry, eta)
-    mass = masses(geometry.instance.weights[part.agents])
-    problem = density_problem(part, mass)
-    best = Keeper()
-
-    def offer(v: Floats, _estimate: float) -> float:
-        found = densest_threshold(geometry.instance, _direction(part, v)).recount
-        if not found.eta_within(eta, geometry.band * geometry.p_norm):
-            return 0.0
-        best(found, lambda a, b: a.density > b.density)
-        return float(math.floor(found.density / mass.unit))
-
-    def tell() -> None:
-        unit = mass.unit
-        timer.tell(Fraction(search.best) * unit, min(Fraction(1), Fraction(search.upper) * unit),
-                   search.nodes)  # fmt: skip
-
-    search = CellSearch(problem, offer, timer, margin=float(mass.excess), keep=keep, tell=tell)
-    stop = _run(search, timer, most)
-    if best.recount is None:
-        offer(_any_direction(problem.dimension), 0.0)
-    return search, best, stop
-
-
-def density_problem(part: Slice, mass: Masses) -> CellProblem:
-    """Density on a slice of directions."""
-    y, shift, slack, reach = _scores(part, np.minimum(part.reach, LONG))
-    weight, p = mass.whole.astype(np.float64), np.zeros(len(y))
-    return CellProblem(kernel.DENSITY, y, shift, slack, reach, weight, p, finest=FINEST_DENSITY)
 
 
 @dataclass(frozen=True)
@@ -193,65 +153,65 @@ class CellsSoft(Cells):
         if not 0 <= self.gap < 1:
             raise InputError(f"is {self.gap}; give a number from 0 to below 1", field="gap")
 
-    def __call__(self, geometry: Geometry, eta: float, budget: Budget) -> Answer:
-        """The mechanism of greatest soft density with u·p = η, and a bound."""
-        timer = budget.start()
-        if infeasible(geometry, eta):
-            return answer_infeasible(self, eta, timer)
-        part = slice_at(geometry, eta)
-        y, shift, slack, reach = _scores(part, part.reach)
-        problem = CellProblem(
-            kernel.SOFT, y, shift, slack, reach, part.weight.copy(), np.zeros(len(y))
-        )
-        unit = Fraction(geometry.unit)
-        best = Keeper()
-
-        def offer(v: Floats, _estimate: float) -> float:
-            found = best_threshold(geometry.instance, _direction(part, v))
-            if not found.eta_within(eta, geometry.band * geometry.p_norm):
-                return 0.0
-            best(found, lambda a, b: a.soft_density_below > b.soft_density_below)
-            return round_down(found.soft_density_below / unit)
-
-        def tell() -> None:
-            timer.tell(Fraction(search.best) * unit, _above(search, problem) * unit, search.nodes)
-
-        factor = 1 / (1 - max(self.gap, LEAST_GAP))
-        search = CellSearch(problem, offer, timer, factor=factor, tell=tell)
-        with timer.listening():
-            stop = _run(search, timer, self.limit(budget))
-        if best.recount is None:
-            offer(_any_direction(problem.dimension), 0.0)
-        return grade(
-            self, geometry, eta, best.mechanism, stop=stop, timer=timer,
-            upper=_above(search, problem) * unit, work={"nodes": search.nodes},
-        )  # fmt: skip
+    def goal(self, part: Slice) -> Goal:
+        """What is maximised."""
+        return SoftDensity(part, self.gap)
 
 
-def _run(search: CellSearch, timer: Timer, most: float) -> Stop:
-    search.look()
-    return search.run(timer.budget.threads, most)
+def density_search(
+    geometry: Geometry, eta: float, timer: Timer, most: float = math.inf, keep: bool = False
+) -> tuple[CellSearch, Keeper, Stop]:
+    """Search for the densest mechanism at η; values are whole weights (`slices.Masses`)."""
+    return _search_at(Density.on(slice_at(geometry, eta)), eta, timer, most, keep)
 
 
-def _scores(part: Slice, reach: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-    """y, shift, slack and reach of `blocks.CellProblem` on a slice at one η."""
+def _search_at(
+    goal: Goal, eta: float, timer: Timer, most: float, keep: bool = False
+) -> tuple[CellSearch, Keeper, Stop]:
+    part, geometry = goal.part, goal.part.geometry
     y = np.ascontiguousarray((math.sin(part.angle) * part.across).T)
-    shift = math.cos(part.angle) * part.along
+    shift, reach = math.cos(part.angle) * part.along, np.ascontiguousarray(goal.reach)
     slack = part.slack + rounding_of_scores(np.vstack([y, shift]), reach)
-    return y, shift, slack, np.ascontiguousarray(reach)
+    problem = CellProblem(
+        kernel.SOFT, y, shift, slack, reach, part.weight.copy(), p=np.zeros(len(y))
+    )
+    factor, margin = 1.0, 0.0
+    if isinstance(goal, Density):
+        best = Keeper(lambda found: found.density)
+        weight, margin = goal.mass.whole.astype(np.float64), float(goal.mass.excess)
+        problem = replace(problem, kind=kernel.DENSITY, weight=weight, finest=FINEST_DENSITY)
+    else:
+        best = Keeper(lambda found: found.soft_density_below)
+        factor = 1 / (1 - max(goal.gap, LEAST_GAP))
+
+    def offer(v: Floats, _estimate: float) -> float:
+        found = goal.grade(from_reduced(geometry, part.direction(v), 0.0))
+        if not found.eta_within(eta, geometry.band * geometry.p_norm):
+            return 0.0
+        best.offer(found)
+        return goal.value(found)
+
+    def tell() -> None:
+        timer.tell(goal.exactly(search.best), _upper(search, goal), search.nodes)
+
+    search = CellSearch(problem, offer, timer, factor=factor, margin=margin, keep=keep, tell=tell)
+    search.look()
+    stop = search.run(timer.budget.threads, most)
+    if best.recount is None:  # any direction will do
+        offer(np.eye(max(problem.dimension, 1))[0, : problem.dimension], 0.0)
+    return search, best, stop
 
 
-def _direction(part: Slice, v: Floats) -> Mechanism:
-    return from_reduced(part.geometry, part.direction(v), 0.0)
+def _upper(search: CellSearch, goal: Goal) -> Fraction:
+    """No mechanism has more, in the user's terms; whole numbers are added without rounding."""
+    if isinstance(goal, Density):
+        return goal.exactly(search.upper)
+    return _above(search) * Fraction(goal.part.geometry.unit)
 
 
-def _any_direction(dimension: int) -> Floats:
-    return np.eye(max(dimension, 1))[0, :dimension]
-
-
-def _above(search: CellSearch, problem: CellProblem) -> Fraction:
+def _above(search: CellSearch) -> Fraction:
     """The search's upper bound for sums in floats, with their rounding added."""
-    return Fraction(search.upper) * RELATIVE + Fraction(_doubt(problem))
+    return Fraction(search.upper) * RELATIVE + Fraction(_doubt(search.problem))
 
 
 def _doubt(problem: CellProblem) -> float:
@@ -297,7 +257,7 @@ class GainSearch:
     ) -> None:
         self.geometry = geometry
         self.timer = timer
-        self.best = Keeper()
+        self.best = Keeper(lambda found: found.gain)
         self.problem = gain_problem(geometry)
         factor = 1 / (1 - max(gap, LEAST_GAP)) * (1 - ROOM)
         self.search = CellSearch(
@@ -307,7 +267,7 @@ class GainSearch:
     def _offer(self, v: Floats, _estimate: float) -> float:
         geometry = self.geometry
         found = best_threshold(geometry.instance, from_reduced(geometry, v, 0.0))
-        self.best(found, lambda a, b: a.gain > b.gain)
+        self.best.offer(found)
         return max(0.0, round_down(found.gain / Fraction(geometry.unit)))
 
     def run(self, most: float = math.inf, executor: Executor | None = None) -> Stop:
@@ -324,9 +284,8 @@ class GainSearch:
     @property
     def lower(self) -> Fraction:
         """The exact gain of the best mechanism found; 0 without one."""
-        return (
-            Fraction(0) if self.best.recount is None else max(Fraction(0), self.best.recount.gain)
-        )
+        found = self.best.recount
+        return Fraction(0) if found is None else max(Fraction(0), found.gain)
 
     @property
     def upper(self) -> Fraction:

@@ -13,17 +13,17 @@ what a comparison at equal time asks for.
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 from numpy.random import Generator
 
-from mipmech.budget import Budget, Stop, Timer
+from mipmech.budget import Stop, Timer
 from mipmech.errors import InputError
 from mipmech.model.geometry import Geometry
-from mipmech.oracles.base import Answer, Oracle, answer_infeasible, grade, infeasible
+from mipmech.oracles.base import Answer, FeasibleOracle, grade
 from mipmech.oracles.shared.cones import sphere
 from mipmech.oracles.shared.goals import Density
 from mipmech.oracles.shared.incumbent import GRADED, Incumbent
@@ -107,7 +107,7 @@ def unit(v: Floats) -> Floats:
 
 
 @dataclass(frozen=True)
-class Heuristic(Oracle, ABC):
+class Heuristic(FeasibleOracle):
     """A heuristic oracle: rounds of work until its own rule stops it.
 
     seed : the same seed, the same answer
@@ -127,16 +127,13 @@ class Heuristic(Oracle, ABC):
     def round(self, explorer: Explorer, random: Generator, number: int) -> bool:
         """One round of work, the first has number 0; whether further ones seem useless."""
 
-    def __call__(self, geometry: Geometry, eta: float, budget: Budget) -> Answer:
+    def answer(self, geometry: Geometry, eta: float, timer: Timer) -> Answer:
         """The densest mechanism found with u·p = η."""
-        timer = budget.start()
-        if infeasible(geometry, eta):
-            return answer_infeasible(self, eta, timer)
+        budget = timer.budget
         if self.rounds is None and math.isinf(budget.seconds) and budget.nodes is None:
             raise InputError("is None, so the search never ends; limit the seconds", field="rounds")
         explorer = Explorer(slice_at(geometry, eta), timer)
-        with timer.listening():
-            stop = self._search(explorer)
+        stop = self._search(explorer)
         work = {"directions": explorer.tried}
         return grade(self, geometry, eta, explorer.mechanism, stop=stop, timer=timer, work=work)
 

@@ -20,7 +20,7 @@ from numpy.random import Generator
 
 from mipmech.budget import Budget
 from mipmech.oracles.heuristics.explore import Explorer, Heuristic, unit
-from mipmech.oracles.milp.engine import Milp, box_of, hull_of, model_of
+from mipmech.oracles.milp.engine import Milp, box_of, entries, hull_of, model_of
 from mipmech.oracles.shared.cones import ConeSet, halves, ranges, sphere
 from mipmech.oracles.shared.goals import Density
 from mipmech.oracles.shared.recovery import clear
@@ -42,10 +42,9 @@ class Rounding(Heuristic):
 
     def round(self, explorer: Explorer, random: Generator, number: int) -> bool:
         """Facets first, then the halves of the cones whose relaxation promises most."""
-        d = explorer.part.dimension
-        turn = np.eye(d) if number == 0 else np.linalg.qr(random.standard_normal((d, d)))[0]
         part = explorer.part
-        m = len(part.reach)
+        d, m = part.dimension, len(part.reach)
+        turn = np.eye(d) if number == 0 else np.linalg.qr(random.standard_normal((d, d)))[0]
         some = np.arange(m)
         if m > MOST_AGENTS:
             some = np.sort(random.choice(m, MOST_AGENTS, replace=False))
@@ -71,23 +70,16 @@ def _of_some(part: Slice, some: Numbers, turn: Floats) -> Slice:
     """A slice with these agents alone, its sphere turned."""
     weight = part.weight[some]
     return replace(
-        part,
-        turn=part.turn @ turn,
-        across=part.across[some] @ turn,
-        along=part.along[some],
-        reach=part.reach[some],
-        weight=weight / weight.sum(),
-        slack=part.slack[some],
+        part, turn=part.turn @ turn, across=part.across[some] @ turn, along=part.along[some],
+        reach=part.reach[some], weight=weight / weight.sum(), slack=part.slack[some],
         agents=part.agents[some],
-    )
+    )  # fmt: skip
 
 
 def _round_off(explorer: Explorer, solved: Solved, turn: Floats, some: Numbers) -> None:
     """The direction of a relaxed solution, and the one that suits its nearly chosen agents."""
-    u = np.array([x for name, x in solved.values.items() if name.startswith("u[")])
-    s = np.array([x for name, x in solved.values.items() if name.startswith("s[")])
-    v = unit(u[None, -len(turn) :] @ turn.T)
-    chosen = some[s > 0.5]
+    v = unit(entries(solved, "u")[None, -len(turn) :] @ turn.T)
+    chosen = some[entries(solved, "s") > 0.5]
     if len(chosen) > 1:
         v = np.vstack([v, clear(explorer.part, v[0], chosen, 3, explorer.timer.left)])
     counts = explorer.consider(v, ranked=True)
@@ -109,7 +101,10 @@ class _Relaxation:
         from formulations.unit_norm import set_cone  # noqa: PLC0415
 
         hull, box = hull_of(self.part, cone), box_of(self.part)
-        limits = self._limits(cone)
+        where = ranges(self.part, cone)
+        low, high = where.low[0], where.high[0]
+        window = (float(low.min()), float(high.max()))  # the thresholds worth a look
+        limits: dict[str, Any] = {"lowest": low, "highest": high, "window": window}
         if self.program is None:
             oracle = Milp(cliques=False)
             model = model_of(oracle, self.part, self.goal, hull, box=box, **limits)
@@ -118,10 +113,3 @@ class _Relaxation:
             set_cone(self.program.model, hull, box)
             set_margin(self.program.model, **limits)
         return self.program.solve(budget)
-
-    def _limits(self, cone: ConeSet) -> dict[str, Any]:
-        """The range of every score over the cone, and of the thresholds worth a look."""
-        where = ranges(self.part, cone)
-        lowest, highest = where.low[0], where.high[0]
-        window = (float(lowest.min()), float(highest.max()))
-        return {"lowest": lowest, "highest": highest, "window": window}

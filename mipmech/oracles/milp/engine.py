@@ -36,10 +36,10 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from mipmech.budget import Budget, Stop
+from mipmech.budget import Budget, Stop, Timer
 from mipmech.errors import InputError
 from mipmech.model.geometry import Geometry
-from mipmech.oracles.base import Answer, Oracle, answer_infeasible, grade, infeasible
+from mipmech.oracles.base import Answer, FeasibleOracle, grade, infeasible
 from mipmech.oracles.milp.search import ROUNDS, CountingPlan, Proof, Search
 from mipmech.oracles.shared.cones import ConeSet, ranges, stabbed_more
 from mipmech.oracles.shared.goals import UP, Density, Goal, SoftDensity
@@ -69,7 +69,7 @@ NODES = 3000
 
 
 @dataclass(frozen=True)
-class Milp(Oracle):
+class Milp(FeasibleOracle):
     """The density oracle.
 
     norm : how ‖u‖ = 1 is approximated
@@ -95,9 +95,32 @@ class Milp(Oracle):
         at_least(1, segments=self.segments, most_cones=self.most_cones)
         at_least(0, counting=self.counting)
 
-    def __call__(self, geometry: Geometry, eta: float, budget: Budget) -> Answer:
-        """The densest mechanism with u·p = η, and a bound."""
-        return _ask(self, geometry, eta, budget, None)
+    def goal(self, part: Slice) -> Goal:
+        """What is maximised."""
+        return Density.on(part)
+
+    def answer(self, geometry: Geometry, eta: float, timer: Timer) -> Answer:
+        """The best mechanism with u·p = η, and a bound."""
+        part, budget = slice_at(geometry, eta), timer.budget
+        goal = self.goal(part)
+        search = Search(part, goal, timer)
+        worth = _worth_a_model(part, goal)
+        if self.norm == "cones" or part.dimension <= 1 or not worth:
+            prover = _Prover(self, budget) if worth else None
+            later = max(self.counting // 10, 1)
+            nodes = math.inf if budget.nodes is None else budget.nodes
+            stop = search.run(prover, CountingPlan(self.counting, later, self.most_cones, nodes))
+        else:
+            stop = _whole_sphere(self, search, budget)
+        if search.found is None:
+            search.look(1, thorough=False)
+        if timer.interrupted:
+            stop = Stop.INTERRUPTED
+        work = {
+            "cones_counted": search.work, "models_solved": search.models, "nodes": search.nodes,
+        }  # fmt: skip
+        upper, best = goal.exactly(search.upper), search.mechanism
+        return grade(self, geometry, eta, best, stop=stop, timer=timer, upper=upper, work=work)
 
 
 @dataclass(frozen=True)
@@ -112,37 +135,9 @@ class MilpSoft(Milp):
         if not 0 <= self.gap < math.inf:
             raise InputError(f"is {self.gap}; give 0 or more", field="gap")
 
-    def __call__(self, geometry: Geometry, eta: float, budget: Budget) -> Answer:
-        """The mechanism of greatest soft density with u·p = η, and a bound."""
-        return _ask(self, geometry, eta, budget, self.gap)
-
-
-def _ask(oracle: Milp, geometry: Geometry, eta: float, budget: Budget, gap: float | None) -> Answer:
-    timer = budget.start()
-    if infeasible(geometry, eta):
-        return answer_infeasible(oracle, eta, timer)
-    part = slice_at(geometry, eta)
-    goal: Goal = Density.on(part) if gap is None else SoftDensity(part, gap)
-    search = Search(part, goal, timer)
-    worth = _worth_a_model(part, goal)
-    with timer.listening():
-        if oracle.norm == "cones" or part.dimension <= 1 or not worth:
-            prover = _Prover(oracle, budget) if worth else None
-            later = max(oracle.counting // 10, 1)
-            nodes = math.inf if budget.nodes is None else budget.nodes
-            plan = CountingPlan(oracle.counting, later, oracle.most_cones, nodes)
-            stop = search.run(prover, plan)
-        else:
-            stop = _whole_sphere(oracle, search, budget)
-        if search.found is None:
-            search.look(1, thorough=False)
-    if timer.interrupted:
-        stop = Stop.INTERRUPTED
-    return grade(
-        oracle, geometry, eta, search.mechanism, stop=stop, timer=timer,
-        upper=goal.exactly(search.upper),
-        work={"cones_counted": search.work, "models_solved": search.models, "nodes": search.nodes},
-    )  # fmt: skip
+    def goal(self, part: Slice) -> Goal:
+        """What is maximised."""
+        return SoftDensity(part, self.gap)
 
 
 def soft_bound(
@@ -234,8 +229,7 @@ def model_at(oracle: Milp, geometry: Geometry, eta: float) -> Any:
     if infeasible(geometry, eta):
         raise InputError(f"is {eta}, but no direction has that η: there is no model", field="eta")
     part = slice_at(geometry, eta)
-    goal = SoftDensity(part, oracle.gap) if isinstance(oracle, MilpSoft) else Density.on(part)
-    return model_of(oracle, part, goal, _norm(oracle))
+    return model_of(oracle, part, oracle.goal(part), _norm(oracle))
 
 
 def _norm(oracle: Milp) -> Any:
@@ -267,19 +261,18 @@ _PROGRAMS = _Programs()
 FIRST_SOLUTION = {"mip_max_improving_sols": 1, "mip_allow_cut_separation_at_nodes": False}
 
 
+@dataclass(frozen=True)
 class _Prover:
     """HiGHS on the hull of some open cones (see the module's docstring)."""
 
-    def __init__(self, oracle: Milp, budget: Budget) -> None:
-        self.oracle = oracle
-        self.budget = budget
+    oracle: Milp
+    budget: Budget
 
     def __call__(self, search: Search, cones: ConeSet) -> tuple[Proof, float]:
-        part, goal = search.part, search.goal
-        data = Data.of(part, goal)
+        data = Data.of(search.part, search.goal)
         units, bound, cutoff = _cutoff(search, data)
-        limits = _limits(search, cones)
-        solved = self._solve(search, data, hull_of(part, cones), limits, cutoff / units)
+        hull, limits = hull_of(search.part, cones), _limits(search, cones)
+        solved = self._solve(search, data, hull, limits, cutoff / units)
         search.solved(solved.nodes)
         if solved.stop is Stop.INTERRUPTED:
             search.timer.interrupted = True
@@ -304,8 +297,7 @@ class _Prover:
         rows = self.oracle.cliques and len(data.z) <= MOST_IN_GRAPH
         where = data.eta if rows else data.eta[0] == data.eta[1]
         shape = f"{type(goal).__name__} {where} {data.widen}"
-        program = programs.get(shape)
-        allowed = self.budget.nodes
+        program, allowed = programs.get(shape), self.budget.nodes
         nodes = NODES if allowed is None else min(NODES, max(0, allowed - search.nodes))
         rest = Budget(search.timer.left, self.budget.threads, nodes)
         if program is None or self.oracle.solver != "highs":
@@ -328,10 +320,9 @@ def box_of(part: Slice) -> tuple[Floats, Floats]:
     """Bounds of the coordinates of u over the slice."""
     from formulations.margin import support  # noqa: PLC0415
 
-    hidden = part.geometry.p_norm == 0
-    k = part.dimension + (not hidden)
-    p = None if hidden else np.eye(k)[0]
-    return support(np.eye(k), p, math.cos(part.most), math.cos(part.least))
+    axes = np.eye(part.geometry.rank)
+    p = None if part.geometry.p_norm == 0 else axes[0]
+    return support(axes, p, math.cos(part.most), math.cos(part.least))
 
 
 def _limits(search: Search, cones: ConeSet) -> dict[str, Any]:
@@ -380,8 +371,7 @@ def hull_of(part: Slice, cones: ConeSet) -> Any:
             above[j], above[facet] = 1.0, -low[j] * sign
             below[j], below[facet] = -1.0, high[j] * sign
             rows += [above, below]
-    whole = ConeSet(low[None, :], high[None, :], np.zeros(1))
-    where = ranges(part, whole)
+    where = ranges(part, ConeSet(low[None, :], high[None, :], np.zeros(1)))
     cosine = math.sqrt(max(0.0, 1 - float(where.sine[0]) ** 2))
     sines = sorted(math.sin(t) for t in (part.least, part.most))
     longest = 1.0 if part.least < math.pi / 2 < part.most else sines[1]
@@ -413,22 +403,17 @@ def _cutoff(search: Search, data: Data) -> tuple[float, float, float]:
 def _recover(search: Search, solved: Solved) -> bool:
     """Put a solution on the true sphere and recount it; whether it is better than all before."""
     part = search.part
-    u = _point(solved)
-    covered = np.array(
-        [value > 0.5 for name, value in solved.values.items() if name.startswith("s[")]
-    )
-    v = u if part.geometry.p_norm == 0 else u[1:]
+    v = entries(solved, "u")[part.geometry.rank - part.dimension :]  # without that along p
     length = float(np.linalg.norm(v))
     if length < 1e-9:
         return False
     v = v / length
-    chosen = np.flatnonzero(covered)
+    covered = np.flatnonzero(entries(solved, "s") > 0.5)
     before = search.best
     search.offer(v)
-    if isinstance(search.goal, SoftDensity):
-        search.offer(climb(part, clear(part, v, chosen), chosen))
-    else:
-        search.offer(clear(part, v, chosen))
+    cleared = clear(part, v, covered)
+    soft = isinstance(search.goal, SoftDensity)
+    search.offer(climb(part, cleared, covered) if soft else cleared)
     return search.best > before
 
 
@@ -464,10 +449,9 @@ def _whole_sphere(oracle: Milp, search: Search, budget: Budget) -> Stop:
             _recover(search, solved)
         if solved.stop is not Stop.FINISHED or search.closed:
             return solved.stop
-        finer = norm.refined(_point(solved), box)
-        if finer is None:
+        norm = norm.refined(entries(solved, "u"), box)
+        if norm is None:
             return Stop.FINISHED
-        norm = finer
 
 
 def _rounded_bound(goal: Goal, bound: float, units: float) -> float:
@@ -477,6 +461,6 @@ def _rounded_bound(goal: Goal, bound: float, units: float) -> float:
     return bound * units * (1 + 1e-9) + IMPROVEMENT * units
 
 
-def _point(solved: Solved) -> Floats:
-    """The direction u of a solution, in the model's coordinates."""
-    return np.array([value for name, value in solved.values.items() if name.startswith("u[")])
+def entries(solved: Solved, variable: str) -> Floats:
+    """A variable of a solution: u, the direction as the model sees it, or s, who is chosen."""
+    return np.array([x for name, x in solved.values.items() if name.startswith(f"{variable}[")])

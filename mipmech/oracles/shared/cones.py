@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -55,12 +55,8 @@ class ConeSet:
 
 def joined(parts: Iterable[ConeSet]) -> ConeSet:
     """Several sets of cones as one."""
-    lots = list(parts)
-    return ConeSet(
-        np.concatenate([c.lower for c in lots]),
-        np.concatenate([c.upper for c in lots]),
-        np.concatenate([c.bound for c in lots]),
-    )
+    arrays = zip(*((c.lower, c.upper, c.bound) for c in parts), strict=True)
+    return ConeSet(*map(np.concatenate, arrays))
 
 
 def sphere(dimension: int) -> ConeSet:
@@ -72,23 +68,16 @@ def sphere(dimension: int) -> ConeSet:
     if dimension == 0:
         return ConeSet(np.zeros((1, 0)), np.zeros((1, 0)), np.full(1, np.inf))
     signs = np.concatenate([np.eye(dimension), -np.eye(dimension)])
-    free = signs == 0
-    return ConeSet(
-        np.where(free, -1.0, signs), np.where(free, 1.0, signs), np.full(2 * dimension, np.inf)
-    )
+    lower, upper = (np.where(signs == 0, end, signs) for end in (-1.0, 1.0))
+    return ConeSet(lower, upper, np.full(2 * dimension, np.inf))
 
 
 def halves(cones: ConeSet) -> ConeSet:
     """Each cone cut in two across its longest side."""
-    row = np.arange(len(cones))
-    side = (cones.upper - cones.lower).argmax(axis=1)
-    middle = cones.lower[row, side] / 2 + cones.upper[row, side] / 2
+    side = np.arange(len(cones)), (cones.upper - cones.lower).argmax(axis=1)
     upper, lower = cones.upper.copy(), cones.lower.copy()
-    upper[row, side] = middle
-    lower[row, side] = middle
-    return joined(
-        [ConeSet(cones.lower, upper, cones.bound), ConeSet(lower, cones.upper, cones.bound)]
-    )
+    upper[side] = lower[side] = cones.lower[side] / 2 + cones.upper[side] / 2
+    return joined([replace(cones, upper=upper), replace(cones, lower=lower)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,12 +106,8 @@ def ranges(part: Slice, cones: ConeSet) -> Ranges:
         low += shift - part.slack
         high += shift + part.slack
         return Ranges(centre, sine, low, high)
-    return Ranges(
-        centre,
-        sine,
-        -_turned(part, -part.along, -low) - part.slack,
-        _turned(part, part.along, high) + part.slack,
-    )
+    low = -_turned(part, -part.along, -low) - part.slack
+    return Ranges(centre, sine, low, _turned(part, part.along, high) + part.slack)
 
 
 def _turned(part: Slice, along: Floats, across: Floats) -> Floats:
@@ -162,11 +147,8 @@ def _across(y: Floats, cones: ConeSet) -> tuple[Floats, Floats, Floats, Floats]:
     tilt = np.einsum("nj,nj->n", half, np.abs(centre))
     # Upwards by more than rounding can take away: sines and roots near 0 lose half their digits.
     up = 1 + 64 * EPSILON
-    sine_square = np.where(
-        tilt >= width,
-        width / square,
-        (square * width * up - tilt**2) / (square * (square - 2 * tilt + width)),
-    )
+    nearer = (square * width * up - tilt**2) / (square * (square - 2 * tilt + width))
+    sine_square = np.where(tilt >= width, width / square, nearer)
     sine_square = np.clip(sine_square * up, 0.0, 1.0)
     sine, cosine = np.sqrt(sine_square)[:, None], np.sqrt(1 - sine_square)[:, None]
     nearest = np.maximum(np.abs(centre) - half, 0.0)
@@ -308,8 +290,6 @@ class Frontier:
 
     def add(self, cones: ConeSet) -> None:
         """Put cones back."""
-        if not len(cones):
-            return
         keys = np.ceil(cones.bound / self.grain)
         for key in np.unique(keys):
             self.lots.setdefault(float(key), []).append(cones[keys == key])
@@ -344,9 +324,8 @@ class Frontier:
     @property
     def bound(self) -> float:
         """The highest bound of an open cone; −∞ if there is none."""
-        if not self.lots:
-            return -math.inf
-        return max(float(lot.bound.max()) for lot in self.lots[max(self.lots)])
+        highest = self.lots[max(self.lots)] if self.lots else []
+        return max((float(lot.bound.max()) for lot in highest), default=-math.inf)
 
     def everything(self) -> ConeSet:
         """All open cones."""

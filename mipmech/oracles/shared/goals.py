@@ -11,7 +11,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,47 +53,6 @@ def _between(
 LONG = 4.0
 # Reaches are rounded, and so is what is added to them; upwards, that is allowed for.
 UP = 1 + 8 * EPSILON
-
-
-class Goal(Protocol):
-    """Density or soft density on a slice."""
-
-    @property
-    def part(self) -> Slice:
-        """The directions in question."""
-
-    @property
-    def reach(self) -> Floats:
-        """The agents' reaches, as far as they matter."""
-
-    def bounds(self, where: Ranges, floor: float) -> Floats:
-        """What a direction in each cone can have at most; ``floor`` stands for anything below."""
-
-    def estimates(self, v: Floats) -> Floats:
-        """The value of each of these directions with its best threshold, in floats."""
-
-    def threshold(self, scores: Floats) -> float:
-        """The best threshold for (m,) scores, in floats."""
-
-    def grade(self, direction: Mechanism) -> Recount:
-        """The direction with its best threshold, recounted."""
-
-    def value(self, found: Recount) -> float:
-        """The exact value of a recount, rounded down if it is not a float."""
-
-    @property
-    def most(self) -> float:
-        """No direction has more, whatever it is."""
-
-    def enough(self, best: float) -> float:
-        """A cone whose bound is not above this is closed."""
-
-    def exactly(self, value: float) -> Fraction:
-        """A bound in the user's terms."""
-
-    @property
-    def grain(self) -> float:
-        """Bounds nearer than this need not be told apart when the next cone is chosen."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,7 +114,7 @@ class Density:
     @property
     def grain(self) -> float:
         """One agent, or a hundredth of all."""
-        return max(1.0, float(self.mass.whole.sum()) / 100) if not self.mass.equal else 1.0
+        return 1.0 if self.mass.equal else max(1.0, self.most / 100)
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,3 +180,6 @@ class SoftDensity:
     def grain(self) -> float:
         """A hundredth of what everyone can move at most."""
         return float(self.part.weight @ self.part.reach) / 100
+
+
+Goal = Density | SoftDensity

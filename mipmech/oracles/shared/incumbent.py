@@ -40,8 +40,7 @@ class Incumbent:
 
     def offer(self, v: Floats) -> bool:
         """Recount a direction; whether it is better than all before."""
-        part = self.part
-        geometry = part.geometry
+        part, geometry = self.part, self.part.geometry
         recount = self.goal.grade(from_reduced(geometry, part.direction(v), 0.0))
         value = self.goal.value(recount)
         if self.found is not None and value <= self.best:
@@ -64,8 +63,7 @@ class Incumbent:
         """Draw more agents into the margin of a direction, by linear programs."""
         here, step = start, 0.3
         for _ in range(AUGMENTING):
-            scores = self.part.scores(here[None, :])[0]
-            b = self.goal.threshold(scores)
+            b = self.goal.threshold(self.part.scores(here[None, :])[0])
             moved = augment(self.part, here, b, step, self.timer.left)
             if moved is None or self.timer.left == 0:
                 break

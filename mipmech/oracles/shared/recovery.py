@@ -56,10 +56,8 @@ def climb(part: Slice, v: Floats, covered: Numbers, rounds: int = 40) -> Floats:
         now = _height(part, moved, covered)
         if now > height:
             best, height = moved, now
-        else:
-            step /= 4
-            if step < LEAST_STEP:
-                break
+        elif (step := step / 4) < LEAST_STEP:
+            break
     return best
 
 
@@ -94,11 +92,7 @@ def augment(
     least = np.concatenate([np.full(d - 1, -step), [-span], np.zeros(2 * len(near))])
     most = np.concatenate([np.full(d - 1, step), [span], np.full(2 * len(near), 2 * span)])
     constraints = Inequalities(rows, distance[agents], (distance - part.reach)[agents])
-    solution = linear_program(cost, constraints, least, most, seconds)
-    if solution is None:
-        return None
-    moved: Floats = v + solution[: d - 1] @ tangent
-    return moved / np.linalg.norm(moved)
+    return _moved(v, tangent, linear_program(cost, constraints, least, most, seconds))
 
 
 def _rows(stay: Floats, near: Floats) -> Any:
@@ -136,39 +130,34 @@ def _height(part: Slice, v: Floats, covered: Numbers) -> float:
 
 
 def _step(
-    part: Slice,
-    v: Floats,
-    covered: Numbers,
-    step: float,
-    weight: Floats | None,
+    part: Slice, v: Floats, covered: Numbers, step: float, weight: Floats | None,
     seconds: float = math.inf,
-) -> Floats | None:
+) -> Floats | None:  # fmt: skip
     """One linear program on the tangent plane at v: most room, or greatest weighted distance."""
     d = len(v)
     if d < 2 or not len(covered):
         return None
     tangent = _tangent(v)
-    sine = math.sin(part.angle)
-    scores = part.scores(v[None, :])[0][covered]
-    slopes = sine * part.across[covered] @ tangent.T
-    reach = part.reach[covered]
+    scores, reach = part.scores(v[None, :])[0][covered], part.reach[covered]
+    slopes = math.sin(part.angle) * part.across[covered] @ tangent.T
     ones = np.ones((len(covered), 1))
     # Variables: the step x, b − the largest score now, the room c.
     top = float(scores.max())
     spare = ones if weight is None else 0 * ones
     rows = np.block([[slopes, -ones, spare], [-slopes, ones, spare]])
     right = np.concatenate([top - scores, scores - top + reach])
-    cost = np.zeros(d + 1)
     if weight is None:
-        cost[-1] = 1.0
+        cost = np.append(np.zeros(d), 1.0)
     else:
-        cost[:-2] = -(weight @ slopes)
-        cost[-2] = float(weight.sum())
+        cost = np.append(-(weight @ slopes), [float(weight.sum()), 0.0])
     span = float(reach.max()) + 4.0
-    least = np.concatenate([np.full(d - 1, -step), [-span], [-span]])
-    most = np.concatenate([np.full(d - 1, step), [span], [span]])
-    solution = linear_program(cost, Inequalities(rows, right), least, most, seconds)
+    most = np.append(np.full(d - 1, step), [span, span])
+    return _moved(v, tangent, linear_program(cost, Inequalities(rows, right), -most, most, seconds))
+
+
+def _moved(v: Floats, tangent: Floats, solution: Floats | None) -> Floats | None:
+    """The direction after the step that a linear program begins with, back on the sphere."""
     if solution is None:
         return None
-    moved: Floats = v + solution[: d - 1] @ tangent
+    moved: Floats = v + solution[: len(tangent)] @ tangent
     return moved / np.linalg.norm(moved)

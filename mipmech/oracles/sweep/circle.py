@@ -137,13 +137,8 @@ def events_of(circle: Circle, rows: Numbers, widened: float) -> Events:
     one = possible & ~always  # the first arc of two, or the only one
     middle = np.arctan2(y, x) - circle.begin
     start = np.stack([np.where(nearest, -far, near), -far], axis=1)
-    length = np.stack(
-        [
-            np.where(nearest, 2 * far, np.where(farthest, 2 * (math.pi - near), far - near)),
-            far - near,
-        ],
-        axis=1,
-    )
+    first = np.where(nearest, 2 * far, np.where(farthest, 2 * (math.pi - near), far - near))
+    length = np.stack([first, far - near], axis=1)
     comes = np.mod(middle[:, None] + start, CIRCLE) + 0.0
     goes = comes + length
     wraps = goes >= CIRCLE

@@ -16,18 +16,17 @@ from fractions import Fraction
 
 import numpy as np
 
-from mipmech.budget import Budget, Stop, Timer
+from mipmech.budget import Stop, Timer
 from mipmech.errors import InputError
 from mipmech.model.geometry import Geometry
 from mipmech.model.grading import Recount
 from mipmech.model.mechanism import from_reduced
 from mipmech.model.thresholds import densest_threshold
-from mipmech.oracles.base import Answer, Oracle, answer_infeasible, grade, infeasible
+from mipmech.oracles.base import Answer, FeasibleOracle, grade
 from mipmech.oracles.sweep.circle import (
     CIRCLE,
     EVENTS_AT_ONCE,
     NOWHERE,
-    Circle,
     circle_of,
     events_of,
     masses,
@@ -48,17 +47,14 @@ STEP = 2.0**-44
 
 
 @dataclass(frozen=True)
-class Sweep(Oracle):
+class Sweep(FeasibleOracle):
     """The densest mechanism at η where a circle of directions, or less, is left: k ≤ 3.
 
     For p = 0 (every direction has η = 0) that is k ≤ 2; at η = ±‖p‖ any k will do.
     """
 
-    def __call__(self, geometry: Geometry, eta: float, budget: Budget) -> Answer:
+    def answer(self, geometry: Geometry, eta: float, timer: Timer) -> Answer:
         """The best density at η, exact but for ties that floats cannot meet."""
-        timer = budget.start()
-        if infeasible(geometry, eta):
-            return answer_infeasible(self, eta, timer)
         size, rank = geometry.p_norm, geometry.rank
         if size == 0:
             towards, turn, angle = np.zeros(rank), np.eye(rank), math.pi / 2
@@ -80,8 +76,7 @@ class Sweep(Oracle):
                 f" that at η = {eta:.6g}: use milp or cells",
                 field="oracle",
             )
-        with timer.listening():
-            return _Density.on(self, geometry, eta, timer, towards, turn, angle).solve()
+        return _Density(self, geometry, eta, timer, towards, turn, angle).solve()
 
     def _among(
         self, geometry: Geometry, eta: float, directions: list[Floats], off: float, timer: Timer
@@ -109,6 +104,7 @@ class _Density:
     """One call of `Sweep` on a circle: u = cos θ·p̂ + sin θ·(cos φ, sin φ)H.
 
     towards, turn : (k,) array p̂ (zeros if p = 0) and (2, k) array H
+    circle : the agents that count, as seen from the circle at this angle from p
     mass, unit : (m,) array of whole numbers and the density of one
     best : the densest rule found in the band
     tried : how many directions were graded
@@ -121,30 +117,15 @@ class _Density:
     towards: Floats
     turn: Floats
     angle: float
-    circle: Circle
-    mass: Numbers
-    unit: Fraction
     best: Recount | None = None
     tried: int = 0
 
-    @classmethod
-    def on(
-        cls,
-        oracle: Sweep,
-        geometry: Geometry,
-        eta: float,
-        timer: Timer,
-        towards: Floats,
-        turn: Floats,
-        angle: float,
-    ) -> _Density:
-        """The agents that count, as seen from the circle at this angle from p."""
-        counts = geometry.instance.weights > 0
-        still = math.cos(angle) * (geometry.z[counts] @ towards)
-        basis = math.sin(angle) * turn
-        circle = circle_of(geometry, still, basis, tilt_at(geometry, eta), 0.0, CIRCLE)
-        mass, unit = masses(geometry.instance.weights[counts])
-        return cls(oracle, geometry, eta, timer, towards, turn, angle, circle, mass, unit)
+    def __post_init__(self) -> None:
+        counts = self.geometry.instance.weights > 0
+        still = math.cos(self.angle) * (self.geometry.z[counts] @ self.towards)
+        basis, tilt = math.sin(self.angle) * self.turn, tilt_at(self.geometry, self.eta)
+        self.circle = circle_of(self.geometry, still, basis, tilt, 0.0, CIRCLE)
+        self.mass, self.unit = masses(self.geometry.instance.weights[counts])
 
     @property
     def density(self) -> Fraction:
