@@ -188,21 +188,19 @@ class Instance:
         if n == 0:
             raise InputError("has no features; give every agent at least one", field="agents")
         names = None if features is None else _names(features, n)
-        w_f = validation.length(
-            validation.array(quality, "quality", 1), n, "quality", "one per feature"
-        )
+        w_f = validation.array(quality, "quality", 1)
+        validation.length(w_f, n, "quality", "one per feature")
         if np.abs(w_f).max() < 1 / LARGEST:
             raise InputError(
                 "is zero, so no rule can raise it; give at least one feature a coefficient",
                 field="quality",
             )
         validation.check_not_tiny(w_f, "quality")
-        offset = validation.number(quality_offset, "quality_offset")
         return cls(
             name=validation.text(name, "name"),
             agents=validation.frozen(x),
             quality=validation.frozen(w_f),
-            quality_offset=offset,
+            quality_offset=validation.number(quality_offset, "quality_offset"),
             view=_seen(visible, view, projection, names, n),
             cost=validation.frozen(_costs(cost, m)),
             weights=validation.frozen(_weights(weights, m)),
@@ -255,16 +253,13 @@ class Instance:
         single = [c for c in (cost, weights) if isinstance(c, str)]
         for column in [*quality, *visible, *chosen, *single]:
             if column not in columns:
-                raise InputError(
-                    f"the frame has no column {shorten(column)}; it has"
-                    f" {shorten(', '.join(columns), 200)}",
-                    field="frame",
-                )
+                known = shorten(", ".join(columns), 200)
+                said = f"the frame has no column {shorten(column)}; it has {known}"
+                raise InputError(said, field="frame")
         for column in quality:
             if column not in chosen:
-                raise InputError(
-                    f"names {shorten(column)}, which is not among the features", field="quality"
-                )
+                said = f"names {shorten(column)}, which is not among the features"
+                raise InputError(said, field="quality")
 
         def values(column: str, field: str) -> Floats:
             try:
@@ -329,7 +324,7 @@ class Instance:
         (four little-endian int64), then agents, quality, offset, cost and weights (one per agent),
         B, σ and radius, all little-endian float64, row by row, with −0 written as 0.
         """
-        smoothed = [] if self.smoothing is None else [self.smoothing.sigma, self.smoothing.radius]
+        smoothed = list(self.smoothing.to_dict().values()) if self.smoothing else []
         sizes = [self.size, self.width, len(self.view.matrix), int(bool(smoothed))]
         total = hashlib.sha256(FORMAT.encode())
         total.update(np.array(sizes, dtype="<i8").tobytes())
@@ -391,7 +386,6 @@ class Instance:
             )
         try:
             if agents == "csv":
-                beside = file.with_name(table or f"{file.stem}.csv")
                 if all(tables.is_number(name) for name in self.feature_names):
                     raise InputError(
                         "are all numbers, which no CSV header can be; save inline or as npy",
@@ -400,15 +394,16 @@ class Instance:
                     )
                 rows = [",".join(map(repr, row)) for row in self.agents.tolist()]
                 header = ",".join(_quoted(name) for name in self.feature_names)
-                files.write(beside, "\n".join([header, *rows, ""]).encode())
-                content["agents"] = {"csv": beside.name}
+                held = "\n".join([header, *rows, ""]).encode()
                 content.pop("features", None)
             elif agents == "npy":
-                beside = file.with_name(table or f"{file.stem}.npy")
                 buffer = io.BytesIO()
                 np.save(buffer, self.agents, allow_pickle=False)
-                files.write(beside, buffer.getvalue())
-                content["agents"] = {"npy": beside.name}
+                held = buffer.getvalue()
+            if agents != "inline":
+                beside = file.with_name(table or f"{file.stem}.{agents}")
+                files.write(beside, held)
+                content["agents"] = {agents: beside.name}
             files.write(file, _pretty(content).encode())
         except OSError as error:
             raise InputError(f"cannot be written: {files.reason(error)}", file=file) from None
@@ -468,28 +463,20 @@ def _parse(content: dict[str, Any], file: Path) -> Instance:
             raise InputError(f"is missing; add {key!r} to the file", field=key)
     agents, features = _agents(content, file)
     visible = content.get("visible")
-    if visible is not None and not isinstance(visible, list):
-        raise InputError(
-            f"is {validation.kind(visible)}; give a list of names or column numbers",
-            field="visible",
-        )
-    seen = {
-        key: validation.rows(content[key], key) for key in ("projection", "view") if key in content
-    }
-    if "visible" in content and visible is None:
-        raise InputError("is null; give a list of names or column numbers", field="visible")
-    weights = content.get("weights")
-    cost = content["cost"]
+    if "visible" in content and not isinstance(visible, list):
+        said = f"is {validation.kind(visible)}; give a list of names or column numbers"
+        raise InputError(said, field="visible")
+    tables_of_view = ("projection", "view")
+    seen = {key: validation.rows(content[key], key) for key in tables_of_view if key in content}
+    cost, many = content["cost"], isinstance(content["cost"], list)
+    given = "weights" in content
     instance = Instance.from_arrays(
         agents,
         validation.numbers(content["quality"], "quality"),
-        cost=validation.numbers(cost, "cost")
-        if isinstance(cost, list)
-        else validation.number(cost, "cost"),
+        cost=validation.numbers(cost, "cost") if many else validation.number(cost, "cost"),
         visible=visible,
-        view=seen.get("view"),
-        projection=seen.get("projection"),
-        weights=validation.numbers(weights, "weights") if "weights" in content else None,
+        **seen,
+        weights=validation.numbers(content["weights"], "weights") if given else None,
         quality_offset=validation.number(content.get("quality_offset", 0.0), "quality_offset"),
         features=features,
         name=validation.text(content["name"], "name"),
@@ -552,13 +539,11 @@ def _costs(cost: ArrayLike, m: int) -> Floats:
 def _weights(weights: ArrayLike | None, m: int) -> Floats:
     if weights is None:
         return np.ones(m)
-    array = validation.length(
-        validation.array(weights, "weights", 1), m, "weights", "one per agent"
-    )
+    array = validation.array(weights, "weights", 1)
+    validation.length(array, m, "weights", "one per agent")
     for row in np.flatnonzero(array < 0)[:1]:
-        raise InputError(
-            f"is {array[row]:g}; a weight must be 0 or more", field="weights", row=int(row)
-        )
+        said = f"is {array[row]:g}; a weight must be 0 or more"
+        raise InputError(said, field="weights", row=int(row))
     if not (array > 0).any():
         raise InputError("are all 0; give at least one agent a weight", field="weights")
     return array
@@ -569,21 +554,16 @@ def _names(features: Sequence[object], width: int) -> tuple[str, ...]:
     for row, feature in enumerate(features):
         try:
             name = validation.text(feature, "features")
+            if name != name.strip():
+                raise InputError(f"has spaces around {shorten(name)}; remove them")
+            if name in names:
+                raise InputError(f"has {shorten(name)} twice; names must be distinct")
         except InputError as error:
             raise InputError(error.message, field="features", row=row) from None
-        if name != name.strip():
-            raise InputError(
-                f"has spaces around {shorten(name)}; remove them", field="features", row=row
-            )
-        if name in names:
-            raise InputError(
-                f"has {shorten(name)} twice; names must be distinct", field="features", row=row
-            )
         names[name] = row
     if len(names) != width:
-        raise InputError(
-            f"has {len(names)} names, {width} expected: one per feature", field="features"
-        )
+        said = f"has {len(names)} names, {width} expected: one per feature"
+        raise InputError(said, field="features")
     return tuple(names)
 
 
@@ -626,12 +606,13 @@ def _smoothing(value: object) -> Smoothing:
         raise InputError(
             f'is {validation.kind(value)}; give {{"sigma": s, "radius": r}}', field="smoothing"
         )
-    sigma = validation.number(value["sigma"], "smoothing.sigma")
-    radius = validation.number(value["radius"], "smoothing.radius")
-    for key, number in (("sigma", sigma), ("radius", radius)):
+    figures = {
+        key: validation.number(value[key], f"smoothing.{key}") for key in ("sigma", "radius")
+    }
+    for key, number in figures.items():
         if number <= 0:
             raise InputError(f"is {number:g}; it must be above 0", field=f"smoothing.{key}")
-    return Smoothing(sigma, radius)
+    return Smoothing(**figures)
 
 
 # ------------------------------------------------------------------- writing

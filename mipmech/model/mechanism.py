@@ -18,7 +18,7 @@ from mipmech import validation
 from mipmech.errors import InputError
 from mipmech.model.geometry import Geometry
 from mipmech.model.instance import Instance
-from mipmech.rationals import clamped, exact_dot, solve
+from mipmech.rationals import clamped, exact_dot, fractions, solve
 from mipmech.tolerances import LARGEST_IN_RULES, OUT_OF_VIEW, ROUNDING
 from mipmech.validation import Flags, Floats
 
@@ -53,9 +53,8 @@ class Mechanism:
             value = getattr(self, field)
             if field == "weights" or value is not None:
                 object.__setattr__(self, field, _tuple(validation.array(value, field, 1, largest)))
-        object.__setattr__(
-            self, "threshold", validation.number(self.threshold, "threshold", largest)
-        )
+        threshold = validation.number(self.threshold, "threshold", largest)
+        object.__setattr__(self, "threshold", threshold)
         if not any(self.weights):
             raise InputError("are all 0; a rule needs a direction", field="weights")
 
@@ -67,9 +66,8 @@ class Mechanism:
         x : (..., n) array_like
             Features, one row per agent.
         """
-        return np.asarray(
-            np.asarray(x, dtype=np.float64) @ np.array(self.weights) >= self.threshold
-        )
+        scores = np.asarray(x, dtype=np.float64) @ np.array(self.weights)
+        return np.asarray(scores >= self.threshold)
 
     def at(self, threshold: float) -> Mechanism:
         """The same direction with another threshold.
@@ -158,13 +156,9 @@ class Mechanism:
         instance : Instance
             The sample.
         """
-        if len(self.weights) != instance.width:
-            raise InputError(
-                f"has {len(self.weights)} numbers, {instance.width} expected: one per feature",
-                field="weights",
-            )
-        given = [Fraction(w) for w in self.weights]
-        view = instance.view
+        w = np.array(self.weights)
+        validation.length(w, instance.width, "weights", "one per feature")
+        given, view = fractions(w), instance.view
         if view.columns is not None:
             if self.view_weights is not None:
                 raise InputError(
@@ -174,11 +168,8 @@ class Mechanism:
             for row, weight in enumerate(given):
                 if weight and row not in view.columns:
                     name = instance.feature_names[row]
-                    raise InputError(
-                        f"gives {name} a weight, but the planner cannot see it",
-                        field="weights",
-                        row=row,
-                    )
+                    said = f"gives {name} a weight, but the planner cannot see it"
+                    raise InputError(said, field="weights", row=row)
             return given
         if self.view_weights is None:
             raise InputError(
@@ -233,11 +224,12 @@ class Mechanism:
 
 def _solve_view(instance: Instance, weights: Floats) -> Floats:
     """The v whose Bᵀv is nearest to the weights: normal equations in rationals, then rounded."""
-    rows = instance.view.matrix[list(instance.view.rows)]
+    matrix, independent = instance.view.matrix, list(instance.view.rows)
+    rows = matrix[independent]
     gram = [[exact_dot(a, b) for b in rows] for a in rows]
-    v = np.zeros(len(instance.view.matrix))
     solution = solve(gram, [exact_dot(row, weights) for row in rows])
-    v[list(instance.view.rows)] = [clamped(value) for value in solution]
+    v = np.zeros(len(matrix))
+    v[independent] = [clamped(value) for value in solution]
     return v
 
 
@@ -261,12 +253,9 @@ def from_reduced(geometry: Geometry, u: ArrayLike, b: float) -> Mechanism:
     u, b : (k,) array_like, float
         A direction and a threshold, b in multiples of the unit.
     """
-    direction = np.asarray(u, dtype=np.float64)
-    instance = geometry.instance
-    view = instance.view
+    direction, view = np.asarray(u, dtype=np.float64), geometry.instance.view
     if geometry.transfer is None:
-        weights = direction @ geometry.basis
-        view_weights = None
+        weights, view_weights = direction @ geometry.basis, None
     else:
         v = np.zeros(len(view.matrix))
         v[list(view.rows)] = np.linalg.solve(geometry.transfer.T, direction)
@@ -344,8 +333,7 @@ def gain(geometry: Geometry, u: ArrayLike, b: float) -> float:
     u, b : (k,) array_like, float
         A unit vector and a threshold.
     """
-    eta = float(np.asarray(u, dtype=np.float64) @ geometry.p)
-    return eta * soft_density(geometry, u, b)
+    return float(np.asarray(u, dtype=np.float64) @ geometry.p) * soft_density(geometry, u, b)
 
 
 # ------------------------------------------------------------------ on an instance
@@ -498,9 +486,8 @@ def linear_response(instance: Instance, weights: ArrayLike) -> LinearResponse:
     >>> linear_response(sample, [1.0]).unbounded.tolist()
     [True, False]
     """
-    w = validation.length(
-        validation.array(weights, "weights", 1), instance.width, "weights", "one per feature"
-    )
+    w = validation.array(weights, "weights", 1)
+    validation.length(w, instance.width, "weights", "one per feature")
     return LinearResponse(reached_by(instance, exact_dot(w, w)))
 
 

@@ -26,6 +26,10 @@ FIELD = "agents"
 LONGEST_NPY_HEADER = 10_000
 
 
+def _fault(path: Path, message: str, row: int | None = None) -> InputError:
+    return InputError(message, file=path, field=FIELD, row=row)
+
+
 def read_csv(path: Path) -> tuple[Floats, tuple[str, ...]]:
     """Agents and feature names: a header line, then a line of numbers per agent."""
     text = files.read_text(path)
@@ -35,15 +39,13 @@ def read_csv(path: Path) -> tuple[Floats, tuple[str, ...]]:
         header = next(reader, [])
         lines = list(reader)
     except csv.Error as error:
-        raise InputError(
-            f"line {reader.line_num} is not CSV: {error}", file=path, field=FIELD
-        ) from None
+        raise _fault(path, f"line {reader.line_num} is not CSV: {error}") from None
     _check_header(header, path)
     _check_separator(header, lines, path)
     while lines and not lines[-1]:
         lines.pop()
     if not lines:
-        raise InputError("has a header but no agents; add a line per agent", file=path, field=FIELD)
+        raise _fault(path, "has a header but no agents; add a line per agent")
     width = len(header)
     body = re.split(r"[\r\n]", text, maxsplit=1)[-1]
     if {len(line) for line in lines} != {width} or not body.isascii() or "_" in body:
@@ -58,15 +60,12 @@ def read_csv(path: Path) -> tuple[Floats, tuple[str, ...]]:
 
 def _check_header(header: list[str], path: Path) -> None:
     if not header:
-        raise InputError(
-            "is empty; start with a header line of feature names", file=path, field=FIELD
-        )
+        raise _fault(path, "is empty; start with a header line of feature names")
     if all(is_number(cell) for cell in header):
-        raise InputError(
+        raise _fault(
+            path,
             "starts with numbers; the first line must name the features (a line of numbers there"
             " would be lost as an agent)",
-            file=path,
-            field=FIELD,
         )
 
 
@@ -74,31 +73,22 @@ def _check_separator(header: list[str], lines: list[list[str]], path: Path) -> N
     """Recognise the tables that spreadsheets and pandas write by default."""
     for mark, name in ((";", "semicolons"), ("\t", "tabs")):
         if len(header) == 1 and mark in header[0]:
-            raise InputError(
-                f"is separated by {name}; save it with commas, and with points in the numbers",
-                file=path,
-                field=FIELD,
-            )
+            said = f"is separated by {name}; save it with commas, and with points in the numbers"
+            raise _fault(path, said)
     if len(header) > 1 and not header[0].strip():
         numbered = [line[0] for line in lines if line] == [str(i) for i in range(len(lines))]
-        raise InputError(
-            "has a first column without a name"
-            + (", which counts the rows; write it with index=False" if numbered else "; name it"),
-            file=path,
-            field=FIELD,
-        )
+        remedy = ", which counts the rows; write it with index=False" if numbered else "; name it"
+        raise _fault(path, "has a first column without a name" + remedy)
 
 
 def is_number(cell: str) -> bool:
     """Whether a cell is a plain number."""
-    # float() also takes 1_000 and digits of other scripts; a data file does not mean those.
-    if not cell.isascii() or "_" in cell:
-        return False
     try:
         float(cell)
     except ValueError:
         return False
-    return True
+    # float() also takes 1_000 and digits of other scripts; a data file does not mean those.
+    return cell.isascii() and "_" not in cell
 
 
 def _find_fault(lines: list[list[str]], header: list[str], path: Path) -> None:
@@ -107,7 +97,7 @@ def _find_fault(lines: list[list[str]], header: list[str], path: Path) -> None:
     def fail(row: int, message: str) -> NoReturn:
         # A quoted cell may span lines; then the number of the line is not known.
         line = "" if any("\n" in cell for line in lines for cell in line) else f" (line {row + 2})"
-        raise InputError(message + line, file=path, field=FIELD, row=row)
+        raise _fault(path, message + line, row)
 
     for row, line in enumerate(lines):
         if not line:
@@ -125,7 +115,7 @@ def read_npy(path: Path) -> NDArray[Any]:
     """Agents from a two-dimensional npy array of numbers."""
 
     def fail(message: str) -> NoReturn:
-        raise InputError(message, file=path, field=FIELD)
+        raise _fault(path, message)
 
     with path.open("rb") as stream:
         try:

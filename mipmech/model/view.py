@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import NoReturn
 
 import numpy as np
 
@@ -147,39 +148,33 @@ def column_numbers(
     visible: Sequence[object], features: tuple[str, ...] | None, width: int
 ) -> list[int]:
     """Names or 0-based numbers of columns as numbers; no repeats, nothing unknown."""
+
+    def refuse(message: str) -> NoReturn:
+        raise InputError(message, field="visible")
+
     if not visible:
-        raise InputError(
-            "is empty; name at least one column that the planner sees", field="visible"
-        )
+        refuse("is empty; name at least one column that the planner sees")
     numbers: list[int] = []
     for entry in visible:
         if isinstance(entry, str):
             if features is None:
-                raise InputError(
+                refuse(
                     f"names {shorten(entry)}, but the file has no 'features'; add them, or use"
-                    " column numbers",
-                    field="visible",
+                    " column numbers"
                 )
             if entry not in features:
-                raise InputError(
+                refuse(
                     f"names {shorten(entry)}, which is not among the features"
-                    f" {shorten(', '.join(features), 200)}{did_you_mean(entry, features)}",
-                    field="visible",
+                    f" {shorten(', '.join(features), 200)}{did_you_mean(entry, features)}"
                 )
             number = features.index(entry)
         elif isinstance(entry, (int, np.integer)) and not isinstance(entry, bool):
             number = int(entry)
             if not 0 <= number < width:
-                raise InputError(
-                    f"has column number {number}; columns are numbered 0 to {width - 1}",
-                    field="visible",
-                )
+                refuse(f"has column number {number}; columns are numbered 0 to {width - 1}")
         else:
-            raise InputError(
-                f"has {shorten(entry)}; give feature names or 0-based column numbers",
-                field="visible",
-            )
+            refuse(f"has {shorten(entry)}; give feature names or 0-based column numbers")
         if number in numbers:
-            raise InputError(f"has column {shorten(entry)} twice; list it once", field="visible")
+            refuse(f"has column {shorten(entry)} twice; list it once")
         numbers.append(number)
     return numbers
