@@ -527,7 +527,8 @@ def test_ctrl_c_keeps_what_is_finished(tmp_path):
         [
             sys.executable, "-m", "mipmech", "compare", "ties-m12-k2-s1",
             "uniform-ball-m60-k7-s1", "--oracles", "random", "--full-time", "--seconds-per-call",
-            "4", "--seeds", "0", "--etas", "0.5", "--workers", "2", "--out", str(tmp_path),
+            "3", "--reference-seconds", "3", "--seeds", "0", "--etas", "0.5", "--workers", "2",
+            "--out", str(tmp_path),
         ],
         stdin=other, stdout=subprocess.PIPE, stderr=other, start_new_session=True, text=True,
         env={**os.environ, "TERM": "xterm", "COLUMNS": "100"},
