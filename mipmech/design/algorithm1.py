@@ -31,8 +31,9 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from fractions import Fraction
+from itertools import groupby
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -231,9 +232,12 @@ class Solution:
     @property
     def complete(self) -> bool:
         """Whether every η was answered to the end or skipped by proof."""
-        open_ = [s for s in self.steps if s.answer.upper is not None and not s.answer.closed]
+        answers = [step.answer for step in self.steps]
+        open_ = [answer for answer in answers if answer.upper is not None and not answer.closed]
+        # A gap left by ties does not count.
+        cut_short = any(answer.stop not in (Stop.FINISHED, Stop.CLOSED) for answer in open_)
         unanswered = len(self.grid) - self.skipped - len(self.steps)
-        return self.stop is Stop.FINISHED and unanswered == 0 and not _left_open(open_)
+        return self.stop is Stop.FINISHED and unanswered == 0 and not cut_short
 
     def plot(self) -> Any:
         """A matplotlib figure of the run, and of the rule."""
@@ -263,11 +267,6 @@ class Solution:
 def default_epsilon(instance: Instance, share: float = EPSILON_SHARE) -> float:
     """The ε of a run that was given none: a share of the gain's ceiling; 1 where that is 0."""
     return gain_ceiling(instance) * share or 1.0
-
-
-def _left_open(steps: list[Step]) -> bool:
-    """Whether an answer was cut short; a gap left by ties does not count."""
-    return any(s.answer.stop not in (Stop.FINISHED, Stop.CLOSED) for s in steps)
 
 
 def solve(
@@ -317,7 +316,6 @@ def solve(
     budget = budget or Budget()
     timer = budget.start()
     asked = as_oracle(oracle)
-    soft = asked.soft
     if thresholds not in ("two", "best"):
         raise InputError(f"is {thresholds!r}; give two or best", field="thresholds")
     if skip not in get_args(Skipping):
@@ -325,8 +323,8 @@ def solve(
     if epsilon is None:
         epsilon = default_epsilon(geometry.instance)
     name = grid if isinstance(grid, str) else "given"
-    values = _grid(geometry, grid, epsilon, sigma, radius, soft)
-    loop = _EtaLoop(geometry, asked, values, thresholds, soft, timer)
+    values = _grid(geometry, grid, epsilon, sigma, radius, asked.soft)
+    loop = _EtaLoop(geometry, asked, values, thresholds, timer)
     with timer.listening():
         stop = loop.run(skip)
     if timer.interrupted and loop.done < len(values):
@@ -342,13 +340,9 @@ def solve(
 
 
 def _grid(
-    geometry: Geometry,
-    grid: GridName | ArrayLike,
-    epsilon: float,
-    sigma: float | None,
-    radius: float | None,
-    soft: bool,
-) -> Grid:
+    geometry: Geometry, grid: GridName | ArrayLike, epsilon: float, sigma: float | None,
+    radius: float | None, soft: bool,
+) -> Grid:  # fmt: skip
     if not isinstance(grid, str):
         return grid_of(geometry, grid, soft)
     if grid == "angular":
@@ -356,46 +350,40 @@ def _grid(
     if grid != "paper":
         raise InputError(f"is {grid!r}; give angular or paper", field="grid")
     smoothing = geometry.instance.smoothing
-    if sigma is None and smoothing is not None:
-        sigma = smoothing.sigma
-    if radius is None and smoothing is not None:
-        radius = smoothing.radius
-    for field, value in (("sigma", sigma), ("radius", radius)):
-        if value is None:
-            raise InputError(
-                "is needed for the paper's grid: the instance has no smoothing; give it, or use"
-                " the angular grid, which needs none",
-                field=field,
-            )
-    assert sigma is not None
-    assert radius is not None
+    if smoothing is not None:
+        sigma = smoothing.sigma if sigma is None else sigma
+        radius = smoothing.radius if radius is None else radius
+    if sigma is None or radius is None:
+        raise InputError(
+            "is needed for the paper's grid: the instance has no smoothing; give it, or use"
+            " the angular grid, which needs none",
+            field="sigma" if sigma is None else "radius",
+        )
     return paper_grid(geometry, epsilon, sigma, radius, soft)
 
 
+@dataclass(eq=False)
 class _EtaLoop:
     """The loop over η, and its state."""
 
-    def __init__(
-        self,
-        geometry: Geometry,
-        oracle: Oracle,
-        grid: Grid,
-        thresholds: Thresholds,
-        soft: bool,
-        timer: Timer,
-    ) -> None:
-        self.geometry = geometry
-        self.oracle = oracle
-        self.grid = grid
-        self.thresholds = thresholds
-        self.soft = soft
-        self.timer = timer
-        self.steps: list[Step] = []
-        self.skips: list[Skip] = []
-        self.best: Step | None = None
-        self.ceiling = Fraction(gain_ceiling(geometry.instance))
-        self.most_moved = _most_moved(geometry.instance)
-        self.answered = Fraction(0)  # no rule at an answered η gains more
+    geometry: Geometry
+    oracle: Oracle
+    grid: Grid
+    thresholds: Thresholds
+    timer: Timer
+    steps: list[Step] = field(default_factory=list)
+    skips: list[Skip] = field(default_factory=list)
+    best: Step | None = None
+    answered: Fraction = Fraction(0)  # no rule at an answered η gains more
+
+    def __post_init__(self) -> None:
+        self.ceiling = Fraction(gain_ceiling(self.geometry.instance))
+        self.most_moved = _most_moved(self.geometry.instance)
+
+    @property
+    def gain(self) -> Fraction:
+        """The best gain so far."""
+        return Fraction(0) if self.best is None else self.best.gain
 
     @property
     def done(self) -> int:
@@ -414,9 +402,8 @@ class _EtaLoop:
 
     def one_by_one(self) -> Stop:
         """Every η of the grid."""
-        etas = list(self.grid)
-        for place, eta in enumerate(etas):
-            stop = self.ask(eta, len(etas) - place)
+        for place, eta in enumerate(self.grid):
+            stop = self.ask(eta, len(self.grid) - place)
             if stop is not None:
                 return stop
         return Stop.FINISHED
@@ -451,7 +438,7 @@ class _EtaLoop:
     def rule(self, mechanism: Mechanism) -> Recount:
         """Lines 4 and 5: the better of b and b + ℓ/2, or the best threshold of all."""
         instance = self.geometry.instance
-        if self.thresholds == "best" or self.soft:
+        if self.thresholds == "best" or self.oracle.soft:
             return best_threshold(instance, mechanism)
         return quarter(instance, mechanism)[0]
 
@@ -459,9 +446,9 @@ class _EtaLoop:
         """Report progress: the best gain, and the values of η that are done."""
         watch = self.timer.budget.watch
         if watch is not None:
-            lower = 0.0 if self.best is None else round_down(self.best.gain)
+            lower, upper = round_down(self.gain), self.guarantee().upper
             note = f"{self.done} of {len(self.grid)} values of η done" + note
-            watch(Event(self.timer.seconds, lower, self.guarantee().upper, self.done, note))
+            watch(Event(self.timer.seconds, lower, upper, self.done, note))
 
     def follow(self, eta: float) -> Callable[[Event], None]:
         """Pass on how the call at η is doing."""
@@ -484,18 +471,17 @@ class _EtaLoop:
             waiting.append((-round_up(self.ceiling), 1, len(etas)))
         while waiting and stop is None:
             negative, first, end = heapq.heappop(waiting)
-            upper = -negative
-            if self.skip(etas[first:end], upper, skip):
+            block = etas[first:end]
+            if self.skip(block, -negative, skip):
                 continue
             if self.timer.left == 0:
                 return Stop.TIME
-            self.tell(f"; bounding η from {etas[end - 1]:.4g} to {etas[first]:.4g}")
-            bound = self.block_bound(etas[end - 1], etas[first], upper, skip)
-            if self.skip(etas[first:end], bound, skip):
+            self.tell(f"; bounding η from {block[-1]:.4g} to {block[0]:.4g}")
+            bound = self.block_bound(block[-1], block[0], -negative, skip)
+            if self.skip(block, bound, skip):
                 continue
             if end - first == 1:
-                left = sum(e - f for _, f, e in waiting) + 1
-                stop = self.ask(etas[first], left)
+                stop = self.ask(etas[first], sum(e - f for _, f, e in waiting) + 1)
             else:
                 middle = (first + end) // 2
                 heapq.heappush(waiting, (-bound, first, middle))
@@ -520,11 +506,9 @@ class _EtaLoop:
         if rate <= 0:
             return 0.0
         # Below what is needed by more than rounding, so that a target that is met means a skip.
-        target = 0.0 if self.best is None else float(self.best.gain) / rate * (1 - ROUNDING)
-        budget = Budget(self.timer.left, self.timer.budget.threads)
-        moved = soft_bound(
-            self.geometry, low, high, target, BLOCK_CONES, budget, milp=how == "milp"
-        )
+        target = float(self.gain) / rate * (1 - ROUNDING)
+        budget, milp = Budget(self.timer.left, self.timer.budget.threads), how == "milp"
+        moved = soft_bound(self.geometry, low, high, target, BLOCK_CONES, budget, milp=milp)
         return min(known, round_up(Fraction(rate) * moved))
 
     def by_cells(self) -> Stop:
@@ -538,7 +522,7 @@ class _EtaLoop:
         stop: Stop | None = None
 
         def best() -> float:
-            return 0.0 if self.best is None else round_down(self.best.gain / unit)
+            return round_down(self.gain / unit)
 
         def ask(place: int) -> None:
             nonlocal left, stop
@@ -591,34 +575,28 @@ class _EtaLoop:
     def _skip_the_rest(self, etas: Floats, closed: Fraction) -> None:
         """Runs of neighbouring η that were not asked: no rule there gains more than the best."""
         answered = {step.eta for step in self.steps}
-        gain = Fraction(0) if self.best is None else self.best.gain
+        gain = self.gain
         # Cells were closed well below the gain, so that rounding does not matter; unless they were
         # too fine to be cut.
         below = closed <= gain * (1 - Fraction(SURELY_BELOW) / 2)
         most = round_down(gain) if below else round_up(closed * (1 + Fraction(SURELY_BELOW)))
-        block: list[float] = []
-        for eta in [*etas, None]:
-            if eta is not None and eta not in answered:
-                block.append(float(eta))
-            elif block:
-                self.skips.append(
-                    Skip(block[-1], block[0], len(block), most, "cells of directions")
-                )
-                block = []
+        for asked, run in groupby(map(float, etas), answered.__contains__):
+            block = list(run)
+            if not asked:
+                skip = Skip(block[-1], block[0], len(block), most, "cells of directions")
+                self.skips.append(skip)
         self.tell()
 
     # ------------------------------------------------------------ what the run proves
 
     def guarantee(self) -> Guarantee:
         """From the calls that were exact, those that were not, and those not made."""
-        gain = Fraction(0) if self.best is None else self.best.gain
+        gain, ceiling = self.gain, self.ceiling
         everything = self.done == len(self.grid)
-        ceiling = self.ceiling
         skipped = Fraction(max((skip.upper for skip in self.skips), default=0.0))
         grid_upper = min(ceiling, max(gain, self.answered, skipped)) if everything else ceiling
-        loss = Fraction(self.grid.loss)
-        upper = min(ceiling, grid_upper + loss)
-        if self.soft:
+        upper = min(ceiling, grid_upper + Fraction(self.grid.loss))
+        if self.oracle.soft:
             factor, additive = Fraction(1), upper - gain
         else:
             factor = gain / grid_upper if grid_upper else Fraction(1)
@@ -633,9 +611,9 @@ def _turned(v: Floats, p: Floats, eta: float) -> Floats:
     along = p / size
     across = v - (v @ along) * along
     length = float(np.linalg.norm(across))
-    cosine = min(1.0, eta / size)
     if length == 0.0:
         return along
+    cosine = min(1.0, eta / size)
     turned: Floats = cosine * along + np.sqrt(1 - cosine**2) * across / length
     return turned
 

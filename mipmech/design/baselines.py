@@ -81,10 +81,6 @@ def _run(
         return rule.gain, rule.promised, "Theorem 2, 1/(4rc + 2) for equal costs"
     asked = oracle_named(name)
     found = solve(instance, oracle=asked, thresholds=thresholds, skip="cells", budget=budget)
-    if asked.soft:
-        return found.gain, 1.0, f"the optimum up to ε = {found.epsilon:.3g}"
-    return (
-        found.gain,
-        float(quarter_factor(instance)),
-        f"Algorithm 1, up to ε = {found.epsilon:.3g}",
-    )
+    promised = 1.0 if asked.soft else float(quarter_factor(instance))
+    what = "the optimum" if asked.soft else "Algorithm 1,"
+    return found.gain, promised, f"{what} up to ε = {found.epsilon:.3g}"

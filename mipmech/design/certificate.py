@@ -165,16 +165,13 @@ class Certificate:
         folder : Path, optional
             The instance's path is stored relative to it.
         """
-        path = self.instance.path
-        beside = None if path is None or folder is None else _relative(path, folder)
+        instance, beside = self.instance, None
+        if instance.path is not None and folder is not None:
+            beside = Path(os.path.relpath(instance.path.resolve(), folder.resolve())).as_posix()
         content: dict[str, Any] = {
             "format": FORMAT,
             "claim": dict(self.claim),
-            "instance": {
-                "name": self.instance.name,
-                "digest": self.instance.digest,
-                "path": beside,
-            },
+            "instance": {"name": instance.name, "digest": instance.digest, "path": beside},
             "witness": None if self.mechanism is None else self.mechanism.to_dict(),
             "lower": {"value": round_down(self.lower), "exact": str(self.lower)},
             "upper": self.upper,
@@ -207,10 +204,6 @@ class Certificate:
     def check(self) -> Verdict:
         """The verdict of the independent checker."""
         return check_certificate(self.content(), self.instance)
-
-
-def _relative(path: Path, folder: Path) -> str:
-    return Path(os.path.relpath(path.resolve(), folder.resolve())).as_posix()
 
 
 def certify(
@@ -246,13 +239,14 @@ def certify(
         raise InputError(f"is {engine!r}; give auto, cells or milp", field="engine")
     if engine == "milp" and executor is not None:
         raise InputError("is milp, which does not use workers; give cells", field="engine")
-    budget = budget or Budget()
-    trace = Trace(budget.watch, MOST_EVENTS)
-    timer = replace(budget, watch=trace).start()
+    timer, trace = _traced(budget)
     chosen = FASTEST if engine == "auto" else engine
     with timer.listening():
-        if geometry.p_norm == 0:
-            found = _nothing_seen(geometry, chosen, gap, timer)
+        if geometry.p_norm == 0:  # exactly: no rule on what the planner sees changes quality
+            found = Certificate(
+                geometry.instance, {"kind": "gain"}, None, Fraction(0), 0.0, gap, "proved", chosen,
+                Stop.CLOSED, timer.seconds, {"nodes": 0}, {"kind": "cells@1"},
+            )  # fmt: skip
             found = _checked(found, timer)
         elif chosen == "cells":
             found = _by_cells(geometry, gap, timer, executor)
@@ -265,12 +259,11 @@ def certify(
 FASTEST: Literal["cells", "milp"] = "cells"
 
 
-def _nothing_seen(geometry: Geometry, engine: str, gap: float, timer: Timer) -> Certificate:
-    """P w_f = 0, exactly: no rule on what the planner sees changes quality."""
-    return Certificate(
-        geometry.instance, {"kind": "gain"}, None, Fraction(0), 0.0, gap, "proved", engine,
-        Stop.CLOSED, timer.seconds, {"nodes": 0}, {"kind": "cells@1"},
-    )  # fmt: skip
+def _traced(budget: Budget | None) -> tuple[Timer, Trace]:
+    """The clock of a budget, and the events that a certificate keeps."""
+    budget = budget or Budget()
+    trace = Trace(budget.watch, MOST_EVENTS)
+    return replace(budget, watch=trace).start(), trace
 
 
 def _search_timer(timer: Timer, executor: Executor | None = None) -> Timer:
@@ -291,9 +284,7 @@ def _by_cells(
         clock.tell(search.lower, search.upper, search.search.nodes)
 
     def made(stop: Stop) -> Certificate:
-        recount = search.best.recount
-        if recount is not None and recount.gain <= 0:
-            recount = None
+        recount = search.best.recount if search.lower > 0 else None
         return Certificate(
             geometry.instance, {"kind": "gain"}, recount, search.lower, round_up(search.upper), gap,
             "proved", "cells", stop, timer.seconds, {"nodes": search.search.nodes},
@@ -399,15 +390,14 @@ def _checked(found: Certificate, timer: Timer, executor: Executor | None = None)
     ample = math.nextafter(found.upper * (1 + 1e-9), math.inf) if found.upper else 0.0
     if found.claim["kind"] == "density":
         ample = found.upper
-    draft = replace(found, upper=ample)
-    watch, lower = timer.budget.watch, round_down(found.lower)
+    watch, lower, work = timer.budget.watch, round_down(found.lower), sum(found.work.values())
 
     def say(text: str) -> None:
         if watch is not None:
-            work = sum(found.work.values())
             watch(Event(timer.seconds, lower, found.upper, work, f"checking: {text}"))
 
-    verdict = check_on(executor, draft.content(), found.instance, say)
+    content = replace(found, upper=ample).content()
+    verdict = check_on(executor, content, found.instance, say)
     if verdict.leaf_bound is None:
         raise CertificateFault(verdict.reason)
     return replace(found, upper=max(verdict.leaf_bound, round_up(found.lower)))
@@ -424,10 +414,9 @@ def check_on(
     began = time.monotonic()
     if executor is not None:
         workers = Workers(executor)
+        shared = partial(each, workers, workers.slots)
         try:
-            return check_certificate(
-                certificate, instance, watch, seconds, partial(each, workers, workers.slots)
-            )
+            return check_certificate(certificate, instance, watch, seconds, shared)
         except ExecutorLost as error:
             if watch is not None:
                 watch(f"the workers were lost ({error}); once more, without them")
@@ -460,10 +449,8 @@ def certify_density(
         raise InputError(
             f"is {eta}, but no direction has that η: there is nothing to certify", field="eta"
         )
-    budget = budget or Budget()
-    trace = Trace(budget.watch, MOST_EVENTS)
-    timer = replace(budget, watch=trace).start()
-    clock, most = _search_timer(timer), _most_nodes(budget)
+    timer, trace = _traced(budget)
+    clock, most = _search_timer(timer), _most_nodes(timer.budget)
     part = slice_at(geometry, eta)
     axes = part.turn.T if geometry.p_norm == 0 else np.vstack([part.towards, part.turn.T])
     unit = masses(geometry.instance.weights[part.agents]).unit
@@ -479,6 +466,6 @@ def certify_density(
 
     with timer.listening(), clock.listening():
         search, best, stop = density_search(geometry, eta, clock, most, keep=True)
-        again = partial(search.run, budget.threads, most)
+        again = partial(search.run, timer.budget.threads, most)
         found = _in_time(timer, clock, stop, again, made)
     return replace(found, seconds=timer.seconds, events=tuple(trace.events))

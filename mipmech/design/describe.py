@@ -105,9 +105,8 @@ def describe(instance: Instance, timer: Timer | None = None) -> Description:
         return timer is not None and timer.left == 0
 
     geometry = reduce(instance)
+    best = None if late() else projection_rule(instance)
     skipped = late()
-    best = None if skipped else projection_rule(instance)
-    skipped = skipped or late()
     grid = None if skipped else projection_rule(instance, "grid")
     return Description(
         instance=instance, geometry=geometry, baseline=float(baseline(instance)),

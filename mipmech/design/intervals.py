@@ -121,16 +121,12 @@ class Cover:
 
     def regions(self) -> list[dict[str, Any]]:
         """The intervals for the certificate, by ascending η; each a little wider than it was."""
-        size = self.geometry.p_norm_bounds[1]
-        room = 1e-13 * size
-        every = sorted((*self.waiting, *self.closed), key=lambda interval: -interval.least)
-        return [
-            {
-                "eta": [max(0.0, self.eta(i.most) - room), self.eta(i.least) + room],
-                "at_most": round_up(i.upper),
-            }
-            for i in every
-        ]
+        room = 1e-13 * self.geometry.p_norm_bounds[1]
+        regions = []
+        for i in sorted((*self.waiting, *self.closed), key=lambda interval: -interval.least):
+            eta = [max(0.0, self.eta(i.most) - room), self.eta(i.least) + room]
+            regions.append({"eta": eta, "at_most": round_up(i.upper)})
+        return regions
 
 
 def solver_name() -> str:

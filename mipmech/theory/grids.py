@@ -152,21 +152,19 @@ def angular_grid(sample: Instance | Geometry, epsilon: float, soft: bool = False
     size = geometry.p_norm
     if size == 0:
         return Grid(np.zeros(1), 1.0, 0.0)
-    radius = _radius(geometry)
     if geometry.rank == 1 or geometry.radius == 0:
         # One direction, or all agents at one point: no direction beats P w_f.
         return Grid(np.array([size]), factor, 0.0)
     # The loss 2RΔ‖p‖ of opt is multiplied by the factor, and the result is to be ε.
-    step = epsilon / (2 * factor * radius * size) * (1 - ANGLE_ROUNDING)
+    step = epsilon / (2 * factor * _radius(geometry) * size) * (1 - ANGLE_ROUNDING)
     if step < math.pi / MOST_ETAS:
         raise InputError(
             f"is {epsilon:g}, which makes a grid of more than {MOST_ETAS:,} values; choose a larger"
             " one",
             field="epsilon",
         )
-    count = math.ceil(math.pi / 2 / step)
-    etas = size * np.cos(step * np.arange(count))
-    return Grid(np.maximum(etas, 0.0), factor, 2 * radius * step * size + _band_loss(geometry))
+    etas = size * np.cos(step * np.arange(math.ceil(math.pi / 2 / step)))
+    return Grid(np.maximum(etas, 0.0), factor, _loss(geometry, step))
 
 
 def _radius(geometry: Geometry) -> float:
@@ -175,10 +173,11 @@ def _radius(geometry: Geometry) -> float:
     return (geometry.radius + 2 * float(geometry.rounding.z[counts].max())) * geometry.unit
 
 
-def _band_loss(geometry: Geometry) -> float:
-    """What an exact answer may lose because its η may be lower by the band."""
+def _loss(geometry: Geometry, step: float) -> float:
+    """What turning by an angle may lose, and the band by which an exact answer may miss its η."""
     cost = geometry.instance.cost[geometry.weight > 0]
-    return 2 * geometry.band * geometry.p_norm / float(cost.min())
+    in_band = 2 * geometry.band * geometry.p_norm / float(cost.min())
+    return 2 * _radius(geometry) * step * geometry.p_norm + in_band
 
 
 def paper_grid(
@@ -239,7 +238,7 @@ def grid_of(sample: Instance | Geometry, etas: ArrayLike, soft: bool = False) ->
         return Grid(values, factor, 0.0, everywhere)
     angles = np.arccos(np.clip(values[values > 0] / size, -1.0, 1.0))
     step = float(np.diff(np.append(angles, math.pi / 2)).max()) + ANGLE_ROUNDING
-    return Grid(values, factor, 2 * _radius(geometry) * step * size + _band_loss(geometry))
+    return Grid(values, factor, _loss(geometry, step))
 
 
 def paper_count(epsilon: float, sigma: float, radius: float) -> float:

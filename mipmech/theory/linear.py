@@ -88,9 +88,8 @@ def linear_rule(
         raise InputError("is missing: give the limit of h at infinity", field="h_limit")
     in_order = levels[np.argsort(quality, kind="stable")]
     if not ((np.diff(in_order) >= 0).all() and in_order[-1] <= h_limit):
-        raise InputError(
-            "must be nondecreasing with limit h_limit; Theorem 1 needs that", field="h"
-        )
+        said = "must be nondecreasing with limit h_limit; Theorem 1 needs that"
+        raise InputError(said, field="h")
     geometry = reduce(instance)
     share = instance.weights / instance.weights.sum()
     baseline = float(share @ levels)
@@ -102,6 +101,5 @@ def linear_rule(
     response = LinearResponse(reached_by(instance, Fraction(norm) ** 2))
     after = np.where(response.unbounded, h_limit, levels)
     counts = share > 0  # 0 · inf would be NaN
-    return LinearRule(
-        norm * np.array(unit), response, float(share[counts] @ after[counts]), baseline
-    )
+    value = float(share[counts] @ after[counts])
+    return LinearRule(norm * np.array(unit), response, value, baseline)

@@ -97,11 +97,6 @@ def band_mass(sigma: float, width: float) -> float:
     return min(1.0, abs(width) / (sigma * math.sqrt(2 * math.pi)))
 
 
-def _probability(epsilon: float) -> None:
-    if not 0 < epsilon <= 1:
-        raise InputError(f"is {epsilon}; give a probability above 0", field="epsilon")
-
-
 def tail_radius(dimension: int, sigma: float, radius: float, epsilon: float) -> float:
     """Lemma 7, corrected: P(‖x‖ ≥ H) ≤ ε for H = r + σ(√n + √(2 ln 1/ε)).
 
@@ -116,7 +111,8 @@ def tail_radius(dimension: int, sigma: float, radius: float, epsilon: float) -> 
         σ, r and ε.
     """
     positive(sigma=sigma)
-    _probability(epsilon)
+    if not 0 < epsilon <= 1:
+        raise InputError(f"is {epsilon}; give a probability above 0", field="epsilon")
     return radius + sigma * (math.sqrt(dimension) + math.sqrt(2 * math.log(1 / epsilon)))
 
 

@@ -34,8 +34,6 @@ class Statement:
         return {"name": self.name, **sides, "holds": bool(self)}
 
     def __str__(self) -> str:
-        relation = "≥" if self else "<"
-        verdict = "holds" if self else "fails"
-        return (
-            f"{self.name} {verdict}: {float(self.larger):.6g} {relation} {float(self.smaller):.6g}"
-        )
+        verdict, relation = ("holds", "≥") if self else ("fails", "<")
+        larger, smaller = float(self.larger), float(self.smaller)
+        return f"{self.name} {verdict}: {larger:.6g} {relation} {smaller:.6g}"
