@@ -58,16 +58,13 @@ def make(
     Instance('uniform-ball-m50-k3-s7': 50 agents, 4 features, 3 seen)
     """
     if family not in NAMES:
-        raise InputError(
-            f"there is no family {family!r}; there are: {', '.join(NAMES)}", field="family"
-        )
+        said = f"there is no family {family!r}; there are: {', '.join(NAMES)}"
+        raise InputError(said, field="family")
     at_least(1, agents=agents, rank=rank)
     at_least(0, hidden=hidden, seed=seed)
     if agents * (rank + hidden) > MOST_NUMBERS:
-        raise InputError(
-            f"is {agents}, with {rank + hidden} features: more than {MOST_NUMBERS:,} numbers",
-            field="agents",
-        )
+        said = f"is {agents}, with {rank + hidden} features: more than {MOST_NUMBERS:,} numbers"
+        raise InputError(said, field="agents")
     if family == "example1":
         if (rank, hidden) != (2, 1):
             raise InputError("must be 2 for Example 1, with one hidden feature", field="rank")
@@ -76,8 +73,7 @@ def make(
     command = f"mipmech make {family} --agents {agents} --rank {rank} --seed {seed}{options}"
     name = f"{family}-m{agents}-k{rank}-s{seed}"
     source = f"{FAMILIES[family].what}; made by `{command}`"
-    rng = np.random.default_rng(seed)
-    parts = FAMILIES[family].build(rng, agents, rank, hidden)
+    parts = FAMILIES[family].build(np.random.default_rng(seed), agents, rank, hidden)
     if cost is not None:
         parts["cost"] = cost
     parts["agents"] = np.asarray(parts["agents"]).round(DECIMALS)
@@ -165,12 +161,8 @@ def _with_hidden(
 def _gaussian_mixture(rng: Generator, m: int, k: int, hidden: int) -> Parts:
     population = gaussian_mixture(k, int(rng.integers(2**32)), hidden)
     sample = population.sample(m, int(rng.integers(2**32)))
-    return {
-        "agents": sample.agents,
-        "quality": sample.quality,
-        "cost": float(sample.cost[0]),
-        "smoothing": sample.smoothing,
-    }
+    parts = {"agents": sample.agents, "quality": sample.quality, "smoothing": sample.smoothing}
+    return {**parts, "cost": float(sample.cost[0])}
 
 
 def _uniform_ball(rng: Generator, m: int, k: int, hidden: int) -> Parts:

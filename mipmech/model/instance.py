@@ -446,10 +446,8 @@ def _parse(content: dict[str, Any], file: Path) -> Instance:
     if "format" not in content:
         raise InputError(f'is missing; add "format": "{FORMAT}"', field="format")
     if content["format"] != FORMAT:
-        raise InputError(
-            f'is {validation.kind(content["format"])}; this program reads "{FORMAT}"',
-            field="format",
-        )
+        said = f'is {validation.kind(content["format"])}; this program reads "{FORMAT}"'
+        raise InputError(said, field="format")
     for key in content:
         if key not in FIELDS:
             raise InputError(
@@ -509,10 +507,10 @@ def _agents(content: dict[str, Any], file: Path) -> tuple[NDArray[Any], Sequence
         return tables.read_npy(table), features
     values, header = tables.read_csv(table)
     if features is not None and list(header) != features:
-        raise InputError(
-            f"differ from the header of {shorten(name)}; leave 'features' out, the header has them",
-            field="features",
+        said = (
+            f"differ from the header of {shorten(name)}; leave 'features' out, the header has them"
         )
+        raise InputError(said, field="features")
     return values, header
 
 
@@ -528,11 +526,8 @@ def _costs(cost: ArrayLike, m: int) -> Floats:
     for row in np.flatnonzero(array < 1 / LARGEST)[:1]:
         value = float(array[row])
         what = "must be above 0" if value <= 0 else f"must be at least {1 / LARGEST:g}"
-        raise InputError(
-            f"is {value:g}; it {what}: the reach 1/cost is how far an agent moves to pass",
-            field="cost",
-            row=None if single else int(row),
-        )
+        said = f"is {value:g}; it {what}: the reach 1/cost is how far an agent moves to pass"
+        raise InputError(said, field="cost", row=None if single else int(row))
     return array
 
 
@@ -578,18 +573,14 @@ def _seen(
     given = [key for key, value in choices.items() if value is not None]
     if len(given) != 1:
         found = " and ".join(given) or "none"
-        raise InputError(
-            f"exactly one of visible, projection, view says what the planner sees; found {found}",
-            field=given[1] if given else "visible",
-        )
+        said = f"exactly one of visible, projection, view says what the planner sees; found {found}"
+        raise InputError(said, field=given[1] if given else "visible")
     if visible is not None:
         return views.from_visible(views.column_numbers(visible, features, width), width)
     matrix = validation.frozen(validation.array(choices[given[0]], given[0], 2))  # type: ignore[arg-type]
     if matrix.shape[1] != width or not len(matrix):
-        raise InputError(
-            f"has rows of {matrix.shape[1]} numbers, {width} expected: one per feature",
-            field=given[0],
-        )
+        said = f"has rows of {matrix.shape[1]} numbers, {width} expected: one per feature"
+        raise InputError(said, field=given[0])
     validation.check_not_tiny(matrix, given[0])
     make = views.from_projection if projection is not None else views.from_view
     return make(matrix)

@@ -68,9 +68,8 @@ def parse_known(value: object) -> Known:
 def _densities(rows: object) -> tuple[tuple[float, float, float], ...]:
     field = "known.densities"
     if not isinstance(rows, (list, tuple)):
-        raise InputError(
-            f"is {validation.kind(rows)}; give [[fraction, lower, upper], ...]", field=field
-        )
+        said = f"is {validation.kind(rows)}; give [[fraction, lower, upper], ...]"
+        raise InputError(said, field=field)
     found: dict[float, tuple[float, float, float]] = {}
     for number, entry in enumerate(rows):
         row = validation.numbers(entry, field)

@@ -69,9 +69,8 @@ def from_projection(projection: Floats) -> View:
         )
     rank = round(float(np.trace(projection)))
     if rank == 0:
-        raise InputError(
-            "shows nothing (rank 0); at least one feature must be seen", field="projection"
-        )
+        said = "shows nothing (rank 0); at least one feature must be seen"
+        raise InputError(said, field="projection")
     # A projection's columns are well conditioned, so plain pivoting finds good ones.
     pivots = _pivots(projection.T, rank)
     return _classify(projection[:, pivots].T, tuple(range(rank)))
@@ -91,11 +90,8 @@ def from_view(matrix: Floats) -> View:
     if exact_rank(matrix) > near:
         kept = set(_pivots(unit, near))
         extra = next(i for i in range(len(matrix)) if i not in kept)
-        raise InputError(
-            "depends on the other rows up to rounding, but not exactly; leave it out",
-            field="view",
-            row=extra,
-        )
+        said = "depends on the other rows up to rounding, but not exactly; leave it out"
+        raise InputError(said, field="view", row=extra)
     return _classify(matrix, tuple(sorted(_pivots(unit, near))))
 
 

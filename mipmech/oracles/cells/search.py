@@ -261,9 +261,8 @@ class CellSearch:
         while len(lot.blocks) < LOT and not self._nothing_to_give:
             block = heapq.heappop(self._waiting)[2]
             lot.blocks.append(block)
-            given = (
-                alone(self.problem, block) if isinstance(team, Workers) else (self.problem, block)
-            )
+            sent = isinstance(team, Workers)
+            given = alone(self.problem, block) if sent else (self.problem, block)
             team.put(search, *given, lot.orders)
 
     def _orders(self) -> Orders:
@@ -273,8 +272,7 @@ class CellSearch:
         # centre may have another one.
         uncertain = problem.kind == kernel.DENSITY or len(self.rates) > 0
         factor = 0.0 if uncertain else self.factor * (1 - 1e-9)
-        budget = self._budget
-        largest = self._largest
+        budget, largest = self._budget, self._largest
         if largest is None:
             largest = max(LAST_BUDGET, int(min(self.seen * LONG_SHARE, LONG_BUDGET)))
         self._budget = min(2 * budget, largest)
@@ -306,8 +304,7 @@ class CellSearch:
 
     def _take_best(self, results: list[Searched]) -> None:
         """Grade the best centres of a lot, the most promising first."""
-        order = sorted(results, key=lambda found: -found.value)
-        for found in order[:2]:
+        for found in sorted(results, key=lambda found: -found.value)[:2]:
             if found.value > self.best:
                 self._offer(found.v, float(found.value))
                 self._polish(found.v)
@@ -342,12 +339,10 @@ class CellSearch:
             else:
                 pieces: list[Block | Symbols] = []
                 start = 0
-                for place, child in zip(
-                    np.flatnonzero(item.code == kernel.BLOCK), item.children, strict=True
-                ):
+                places = np.flatnonzero(item.code == kernel.BLOCK)
+                for place, child in zip(places, item.children, strict=True):
                     pieces += [item.code[start:place], child]
                     start = int(place) + 1
-                pieces.append(item.code[start:])
-                waiting += reversed(pieces)
+                waiting += reversed([*pieces, item.code[start:]])
         symbols: Symbols = kernel.in_levels(np.concatenate(parts))
         return symbols

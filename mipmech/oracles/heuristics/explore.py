@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from dataclasses import dataclass
+from itertools import count
 from typing import ClassVar
 
 import numpy as np
@@ -53,8 +54,7 @@ class Explorer(Incumbent):
     def __init__(self, part: Slice, timer: Timer) -> None:
         super().__init__(part, Density.on(part), timer)
         self.tried = 0
-        most = timer.budget.nodes
-        self.most = math.inf if most is None else most
+        self.most = math.inf if timer.budget.nodes is None else timer.budget.nodes
         self.lot = min(max(SCORES // len(part.reach), SMALLEST_LOT), LARGEST_LOT)
 
     @property
@@ -138,8 +138,7 @@ class Heuristic(FeasibleOracle):
         return grade(self, geometry, eta, explorer.mechanism, stop=stop, timer=timer, work=work)
 
     def _search(self, explorer: Explorer) -> Stop:
-        timer = explorer.timer
-        d = explorer.part.dimension
+        timer, d = explorer.timer, explorer.part.dimension
         if d <= 1 or math.sin(explorer.part.angle) < ONE_DIRECTION:
             for v in sphere(d).lower if d <= 1 else np.eye(d)[:1]:
                 explorer.offer(v)
@@ -147,12 +146,12 @@ class Heuristic(FeasibleOracle):
             return Stop.FINISHED
         random = np.random.default_rng([self.seed, STREAM])
         explorer.consider(explorer.directions(random, 1))  # so that no time still gives an answer
-        number, content = 0, False
-        while number != self.rounds and not (content and self.rounds is not None):
+        for number in count() if self.rounds is None else range(self.rounds):
             if explorer.over:
                 break
-            content = self.round(explorer, random, number)
-            number += 1
+            useless = self.round(explorer, random, number)
+            if useless and self.rounds is not None:
+                break
         if timer.interrupted:
             return Stop.INTERRUPTED
         if timer.left == 0:

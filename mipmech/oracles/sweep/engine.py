@@ -147,10 +147,9 @@ class _Density:
         if self.timer.left == 0 and (most is None or self.density < upper):
             stop = Stop.TIME
         mechanism = None if self.best is None else self.best.mechanism
-        work = {"agents": len(self.mass), "directions": self.tried}
         return grade(
             self.oracle, self.geometry, self.eta, mechanism, stop=stop, timer=self.timer,
-            upper=upper, work=work,
+            upper=upper, work={"agents": len(self.mass), "directions": self.tried},
         )  # fmt: skip
 
     def row_bounds(self) -> Numbers | None:
