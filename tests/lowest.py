@@ -15,7 +15,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 # Only what the tests import; linters and type stubs are not part of the promise.
-TOOLS = ("pytest", "pytest-xdist", "hypothesis", "pandas", "polars")
+TOOLS = ("pytest", "pytest-xdist", "hypothesis", "pandas", "polars", "numpydoc")
 
 
 def main() -> int:
