@@ -41,7 +41,7 @@ from formulations import (
 from mipmech import Budget
 from mipmech.oracles.milp.engine import FIRST_SOLUTION, Milp, _limits, box_of, hull_of, model_of
 from mipmech.oracles.milp.search import ROUNDS, Search, _by_facet
-from mipmech.oracles.shared.cones import Cones, joined, ranges
+from mipmech.oracles.shared.cones import ConeSet, joined, ranges
 from mipmech.solver import Has, Program
 
 # ------------------------------------------------------------------ cliques, windows
@@ -54,12 +54,12 @@ class Hull:
     cone : their common hull; limits : ranges of the scores, and the window of b
     """
 
-    cones: Cones
+    cones: ConeSet
     cone: Any
     limits: dict[str, Any]
 
     @classmethod
-    def of(cls, search: Search, cones: Cones) -> Hull:
+    def of(cls, search: Search, cones: ConeSet) -> Hull:
         return cls(cones, hull_of(search.part, cones), _limits(search, cones))
 
 
@@ -275,7 +275,7 @@ def some_hull(question: Question, sign: float) -> Hull:
     low, high = np.zeros((1, d)), np.ones((1, d))
     low[0, 0] = high[0, 0] = sign
     search = Search(question.part, question.goal, Budget().start())
-    return Hull.of(search, Cones(low, high, np.full(1, np.inf)))
+    return Hull.of(search, ConeSet(low, high, np.full(1, np.inf)))
 
 
 def pyomo_share(settings: Settings) -> None:

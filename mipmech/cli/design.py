@@ -19,6 +19,7 @@ from mipmech.cli.shell import (
     can_be_written,
     closing_in,
     command,
+    draw,
     written,
 )
 from mipmech.cli.workers import (
@@ -36,7 +37,6 @@ from mipmech.errors import InputError
 from mipmech.files import reason
 from mipmech.model import families
 from mipmech.model.geometry import Geometry, reduce
-from mipmech.model.grading import Recount
 from mipmech.model.instance import Instance
 from mipmech.oracles.base import Answer, Oracle, infeasible
 from mipmech.oracles.call import eta_of
@@ -60,7 +60,7 @@ def show(
     if plot is not None and rule is not None and shell.timer.left == 0:
         no_picture = "the time limit came first"
     else:
-        no_picture = _draw_rule(rule, plot)
+        no_picture = draw(rule, plot)
     content = {**description.to_dict(), "plot": None if no_picture else written(plot)}
     shell.show(content, "design.tell", description, plot, no_picture)
     return 0 if description.complete else 1
@@ -131,7 +131,7 @@ def oracle(
             answer = asked(geometry, value, budget)
         else:
             answer = _certified_answer(asked, geometry, value, budget, out)
-    no_picture = _draw_rule(answer.recount, plot)
+    no_picture = draw(answer.recount, plot)
     status = answer.status_at(gap)
     content = {
         **answer.to_dict(),
@@ -170,18 +170,6 @@ def _write_model(shell: Shell, asked: Oracle, geometry: Geometry, eta: float, pa
     content = {"file": str(path), "variables": variables, "rows": rows}
     shell.show(content, "lines.tell", f"wrote {path}: {variables} variables, {rows} rows")
     return 0
-
-
-def _draw_rule(found: Recount | None, plot: Path | None) -> str | None:
-    """Draw a rule; why not, if there is nothing to draw."""
-    if plot is None:
-        return None
-    if found is None:
-        return "there is no rule to draw"
-    from mipmech.plots.rule import save_picture  # noqa: PLC0415  (matplotlib is slow to import)
-
-    save_picture(found, plot)
-    return None
 
 
 @command()
@@ -232,13 +220,7 @@ def solve(
             skip=skip,
             budget=shell.budget(threads, watch),
         )
-    no_picture = None
-    if plot is not None and found.recount is None:
-        no_picture = "there is no rule to draw"
-    elif plot is not None:
-        from mipmech.plots.solution import save_solution  # noqa: PLC0415  (matplotlib is slow)
-
-        save_solution(found, plot)
+    no_picture = draw(None if found.recount is None else found, plot)
     content = {**found.to_dict(), "plot": None if no_picture else written(plot)}
     shell.show(content, "design.tell_solution", found, plot, no_picture)
     return 0 if found.complete else 1
@@ -292,10 +274,7 @@ def certify(
     if names:
         with shell.saying(f"comparing with {against}"):
             others = rivals(found, names, shell.budget(used))
-    if plot is not None:
-        from mipmech.plots.certificate import save_certificate_picture  # noqa: PLC0415
-
-        save_certificate_picture(found, plot)
+    draw(found, plot)
     compared = {"against": [rival.to_dict() for rival in others]} if names else {}
     content = {**found.to_dict(), **compared, "plot": written(plot), "certificate": written(out)}
     shell.show(content, "design.tell_certificate", found, others, out, plot)

@@ -168,6 +168,17 @@ def can_be_written(file: Path | None, field: str) -> None:
         raise InputError(said, file=file, field=field)
 
 
+def draw(found: Any, plot: Path | None) -> str | None:
+    """Save the picture of a result; why there is none, if it has nothing to draw."""
+    if plot is not None and found is None:
+        return "there is no rule to draw"
+    if plot is not None:
+        from mipmech.plots.rule import save  # noqa: PLC0415  (matplotlib is slow to import)
+
+        save(found.plot(), plot)
+    return None
+
+
 def written(file: Path | None) -> str | None:
     """The name of a file, for JSON."""
     return None if file is None else str(file)

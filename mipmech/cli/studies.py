@@ -15,6 +15,7 @@ from mipmech.cli.shell import (
     can_be_written,
     closing_in,
     command,
+    draw,
     written,
 )
 from mipmech.cli.workers import (
@@ -160,10 +161,7 @@ def learn(
             budget=shell.budget(cores() if threads is None else threads, watch),
         )
     file = None if out is None else curve.save(out)
-    if plot is not None:
-        from mipmech.plots.learning import save_learning_picture  # noqa: PLC0415  (slow to import)
-
-        save_learning_picture(curve, plot)
+    draw(curve, plot)
     content = {**curve.to_dict(), "plot": written(plot), "file": written(file)}
     shell.show(content, "learning.tell_learning", curve, plot, file)
     return 0 if curve.complete else 1

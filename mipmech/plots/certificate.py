@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mipmech.design.certificate import Certificate
-from mipmech.plots.rule import beside_rule, save
+from mipmech.plots.rule import beside_rule
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,11 +19,6 @@ LOWER, UPPER, BETWEEN = "#D55E00", "#0072B2", "#DCEBF5"
 def certificate_picture(found: Certificate) -> Figure:
     """A matplotlib figure; the rule found is on the right."""
     return beside_rule({_draw_bounds: 2, _draw_gap: 1}, found)
-
-
-def save_certificate_picture(found: Certificate, path: str | Path) -> None:
-    """Draw a certificate and save the picture (png, pdf, svg, …)."""
-    save(certificate_picture(found), path)
 
 
 def _bounds_over_time(found: Certificate) -> tuple[list[float], list[float], list[float]]:

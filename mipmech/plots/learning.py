@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mipmech.plots.rule import put_heading, save, styled
+from mipmech.plots.rule import put_heading, styled
 from mipmech.studies.learning.results import LearningCurve, SizeSummary
 from mipmech.studies.spread import Spread
 
@@ -57,11 +56,6 @@ def learning_picture(curve: LearningCurve) -> Figure:
             axes.text(0.0, 1.0, nothing, va="top")
         put_heading(figure, curve.source.name)
     return figure
-
-
-def save_learning_picture(curve: LearningCurve, path: str | Path) -> None:
-    """Draw a learning curve and save the picture (png, pdf, svg, …)."""
-    save(learning_picture(curve), path)
 
 
 def _nothing(curve: LearningCurve) -> str | None:

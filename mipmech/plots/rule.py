@@ -110,11 +110,6 @@ def draw_rule(figure: Figure | SubFigure, found: Recount) -> None:
     _legend(figure)
 
 
-def save_picture(found: Recount, path: str | Path, title: str | None = None) -> None:
-    """Draw a mechanism on its instance and save the picture (png, pdf, svg, …)."""
-    save(picture(found, title), path)
-
-
 def save(figure: Figure, path: str | Path) -> None:
     """Save a figure under this name; the ending says how."""
     if not Path(path).suffix:

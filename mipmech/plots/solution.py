@@ -6,13 +6,12 @@ rule itself.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mipmech.design.algorithm1 import Solution
-from mipmech.plots.rule import beside_rule, save
+from mipmech.plots.rule import beside_rule
 from mipmech.theory.grids import paper_count
 
 if TYPE_CHECKING:
@@ -28,11 +27,6 @@ MOST_MARKS = 60
 def solution_picture(found: Solution) -> Figure:
     """A matplotlib figure of a run; the rule found is on the right."""
     return beside_rule({_draw_density: 3, _draw_gain: 3, _draw_calls: 1.2}, found)
-
-
-def save_solution(found: Solution, path: str | Path) -> None:
-    """Draw a run and save the picture (png, pdf, svg, …)."""
-    save(solution_picture(found), path)
 
 
 def _look(found: Solution) -> str:

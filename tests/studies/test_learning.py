@@ -12,7 +12,8 @@ import pytest
 from mipmech import Budget, InputError, Instance, Mechanism, certify, make_instance, recount, theory
 from mipmech.budget import Stop
 from mipmech.model import Smoothed, families, reduce
-from mipmech.plots.learning import learning_picture, save_learning_picture
+from mipmech.plots.learning import learning_picture
+from mipmech.plots.rule import save
 from mipmech.studies.learning.curve import learn
 from mipmech.studies.learning.source import (
     default_sizes,
@@ -267,7 +268,7 @@ def test_nothing_visible_gains_nothing(source, tmp_path, capsys):
         assert (point.at_least, point.deviation, point.mechanism) == (0, 0, None)
     assert found.says_something_from is None
     assert found.best is None or found.best.gain == 0
-    save_learning_picture(found, tmp_path / "nothing.png")
+    save(found.plot(), tmp_path / "nothing.png")
     tell_learning(found)
     assert "every gain is 0" in capsys.readouterr().out
 
@@ -278,7 +279,7 @@ def test_one_dimension_one_agent_one_size(tmp_path):
     (point,) = found.points
     assert point.at_least == 0  # one agent held out says nothing of the spread
     assert point.lower > 0
-    save_learning_picture(found, tmp_path / "one.png")
+    save(found.plot(), tmp_path / "one.png")
 
 
 def test_no_time_no_points(mixture, tmp_path, capsys):
@@ -288,7 +289,7 @@ def test_no_time_no_points(mixture, tmp_path, capsys):
     assert found.summary() == ()
     assert "0 of" in repr(found)
     assert json.loads(found.save(tmp_path).read_text())["points"] == []
-    save_learning_picture(found, tmp_path / "none.png")
+    save(found.plot(), tmp_path / "none.png")
     tell_learning(found)
     assert "from none of" in capsys.readouterr().out
 
@@ -495,9 +496,9 @@ def test_hostile_names_and_extreme_units(capsys, tmp_path):
 def test_pictures(curve, from_data, tmp_path):
     for number, found in enumerate((curve, from_data)):
         file = tmp_path / f"{number}.png"
-        save_learning_picture(found, file)
+        save(found.plot(), file)
         assert file.read_bytes().startswith(b"\x89PNG")
     texts = [text.get_text() for text in learning_picture(curve).axes[0].get_legend().texts]
     assert any("vacuous" in text for text in texts)
     with pytest.raises(InputError):
-        save_learning_picture(curve, tmp_path / "picture")
+        save(curve.plot(), tmp_path / "picture")
