@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 
-from mipmech import Answer, Budget, Oracle
+from mipmech import Answer, Budget, Oracle, recount
 from mipmech.budget import Stop
 from mipmech.model import densest_threshold, from_reduced
 from mipmech.oracles.base import answer_infeasible, grade, infeasible
@@ -47,3 +47,27 @@ class Silent(Oracle):
 
     def __call__(self, geometry, eta, budget: Budget) -> Answer:
         return grade(self, geometry, eta, None, stop=Stop.NO_ANSWER, timer=budget.start())
+
+
+@dataclass(frozen=True)
+class NoRounds(Draws):
+    """Draws, but has no rounds that could go on to the end of the time."""
+
+
+@dataclass(frozen=True)
+class Boaster(Oracle):
+    """Makes its answers itself: with a wrong bound, a wrong density, or a false word."""
+
+    how: str
+
+    def __call__(self, geometry, eta, budget: Budget) -> Answer:
+        answer = Draws(3)(geometry, eta, budget)
+        budget.start().tell(99.0, None, 1)
+        if self.how == "a low bound":
+            return replace(answer, upper=answer.lower, level="attested")
+        if self.how == "infeasible":
+            return replace(answer, stop=Stop.INFEASIBLE, recount=None)
+        if self.how == "another rule":
+            turned = from_reduced(geometry, -geometry.p / geometry.p_norm, 0.0)
+            return replace(answer, recount=recount(geometry.instance, turned))
+        return answer

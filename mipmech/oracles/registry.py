@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import re
 from collections.abc import Callable
+from dataclasses import fields, is_dataclass
 from typing import Any, cast
 
 from mipmech.errors import InputError, did_you_mean, shorten
@@ -29,7 +30,9 @@ _ADDED: dict[str, Callable[..., Oracle]] = {}
 
 
 def register_oracle(name: str, factory: Callable[..., Oracle]) -> None:
-    """Make an oracle known by a name, in this process, wherever a name is taken.
+    """Make an oracle known by a name to `ask`, `solve` and `compare`, in this process.
+
+    A second registration of a name replaces the first.
 
     Parameters
     ----------
@@ -45,7 +48,7 @@ def register_oracle(name: str, factory: Callable[..., Oracle]) -> None:
     >>> oracle_named("along-p")
     Projection()
     """
-    if re.fullmatch(r"[a-z][a-z0-9-]{0,39}", name) is None:
+    if re.fullmatch(r"[a-z][a-z0-9-]{0,39}", str(name)) is None:
         said = f"is {shorten(name)}; give letters a to z, digits and hyphens"
         raise InputError(said, field="oracle")
     if name in REGISTRY:
@@ -87,8 +90,10 @@ def oracle_named(name: str, /, **options: Any) -> Oracle:
 
 
 def options_of(oracle: Oracle) -> dict[str, Any]:
-    """The options that an oracle has, with their values; none if it is not a dataclass."""
-    return {name: getattr(oracle, name) for name in getattr(oracle, "__dataclass_fields__", {})}
+    """The options that an oracle has, with their values; none if it is no dataclass."""
+    kind: Any = type(oracle)
+    names = [field.name for field in fields(kind)] if is_dataclass(kind) else []
+    return {name: getattr(oracle, name) for name in names}
 
 
 def as_oracle(oracle: str | Oracle) -> Oracle:
@@ -104,5 +109,8 @@ def as_oracle(oracle: str | Oracle) -> Oracle:
             raise InputError(said, field="oracle")
     if not callable(oracle) or isinstance(oracle, type):
         said = f"{shorten(oracle)} cannot be called with (geometry, eta, budget)"
+        raise InputError(said, field="oracle")
+    if oracle.randomised and "seed" not in options_of(oracle):
+        said = f"{shorten(oracle)} is randomised; make it a dataclass with a field seed"
         raise InputError(said, field="oracle")
     return oracle

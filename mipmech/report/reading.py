@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from mipmech.errors import InputError
-from mipmech.studies.batch.asking import ComparisonSettings
+from mipmech.studies.batch.asking import ComparisonSettings, reference_of, run_of
 from mipmech.studies.batch.folder import PlanRecord, RunFolder
 from mipmech.studies.batch.jobs import Job
 from mipmech.studies.batch.records import Figure, Options, Record, Size, Subject, kind_of, typed
-from mipmech.studies.comparison.assembly import assemble, reference_of, run_of
+from mipmech.studies.comparison.assembly import assemble
 from mipmech.studies.comparison.results import Comparison
 from mipmech.text import clean, short
 

@@ -9,16 +9,19 @@ from __future__ import annotations
 
 import math
 import os
+import signal
 import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
+from mipmech.budget import Budget
+
 # How often memory and clocks are looked at while workers work.
 HEARTBEAT = 0.05
 
-How = Literal["done", "error", "time", "memory", "died"]
+How = Literal["done", "error", "time", "memory", "died", "interrupted"]
 
 
 @dataclass(frozen=True)
@@ -119,17 +122,27 @@ class InProcess(Executor):
         if not self._tasks:
             return []
         task = self._tasks.popleft()
+        timer = Budget().start()
+        with timer.listening():
+            ended = self._do(task)
+        if timer.interrupted:  # what Ctrl-C has cut short is no result; the loop hears it, too
+            signal.raise_signal(signal.SIGINT)
+            ended = Ended(task.key, "interrupted")
+        return [ended]
+
+    @staticmethod
+    def _do(task: Task) -> Ended:
         began, name = time.monotonic(), f"{os.uname().nodename}/{os.getpid()}"
         try:
             if task.prepare is not None:
                 task.prepare()
             began = time.monotonic()
             result = task.work(*task.arguments)
-        except Exception as fault:
+        except (Exception, SystemExit) as fault:
             how: How = "memory" if isinstance(fault, MemoryError) else "error"
             reason = f"{type(fault).__name__}: {fault}"
-            return [Ended(task.key, how, None, reason, time.monotonic() - began, None, name)]
-        return [Ended(task.key, "done", result, None, time.monotonic() - began, None, name)]
+            return Ended(task.key, how, None, reason, time.monotonic() - began, None, name)
+        return Ended(task.key, "done", result, None, time.monotonic() - began, None, name)
 
     def close(self) -> None:
         self._tasks.clear()

@@ -7,6 +7,7 @@ clock of a call starts.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import platform
 from collections.abc import Sequence
@@ -15,18 +16,27 @@ from functools import cache
 from importlib.metadata import version
 from typing import Any
 
-from mipmech.budget import Budget, Trace
+from mipmech.budget import Budget, Stop, Trace
 from mipmech.design.certificate import certify, certify_density
-from mipmech.errors import InputError
+from mipmech.errors import InputError, shorten
 from mipmech.model.families import make
 from mipmech.model.geometry import Geometry, reduce
 from mipmech.model.grading import Recount
 from mipmech.model.instance import Instance
 from mipmech.model.thresholds import best_threshold
-from mipmech.oracles.base import Oracle, infeasible
-from mipmech.oracles.registry import options_of, oracle_named
+from mipmech.oracles.base import Answer, Oracle, OracleFault, grade, infeasible
+from mipmech.oracles.registry import as_oracle, options_of
 from mipmech.rationals import round_down, round_up
-from mipmech.studies.batch.records import Duration, Figure, Level, Options, Size, Step
+from mipmech.studies.batch.records import (
+    Duration,
+    Figure,
+    Level,
+    Options,
+    Record,
+    Seed,
+    Step,
+    typed,
+)
 from mipmech.theory.lemma4 import quarter
 from mipmech.tolerances import ROUNDING
 from mipmech.version import __version__
@@ -40,6 +50,8 @@ SECONDS_PER_CALL = 2.0
 REFERENCE_CALLS, REFERENCE_SECONDS = 5.0, 10.0
 # The gap that a reference for the gain is to reach, and that at which any counts as known.
 REFERENCE_GAP, CLOSED = 1e-3, 2e-3
+# No call takes longer, in seconds: thirty years.
+LONGEST = 1e9
 PACKAGES = ("numpy", "scipy", "pyomo", "highspy", "numba")
 
 
@@ -57,7 +69,7 @@ class ComparisonSettings:
 
     oracles: tuple[str, ...]
     eta_fractions: tuple[Figure, ...] = ETA_FRACTIONS
-    seeds: tuple[Size, ...] = SEEDS
+    seeds: tuple[Seed, ...] = SEEDS
     seconds_per_call: Duration = SECONDS_PER_CALL
     full_time: bool = False
     reference_seconds: Duration | None = None
@@ -73,15 +85,19 @@ class ComparisonSettings:
         for fraction in self.eta_fractions:
             if not -1 <= fraction <= 1:
                 raise InputError(f"has {fraction}; give numbers from −1 to 1", field="etas")
-        if min(self.seeds) < 0:
-            raise InputError(f"has {min(self.seeds)}; give whole numbers from 0", field="seeds")
+        for seed in self.seeds:
+            if not 0 <= seed < 2**63:
+                said = f"has {shorten(seed)}; give whole numbers from 0, below 2^63"
+                raise InputError(said, field="seeds")
         seconds, reference = self.seconds_per_call, self.reference_seconds
-        if not 0 < seconds < float("inf"):
-            raise InputError(f"is {seconds}; give a number above 0", field="seconds_per_call")
+        if not 0 < seconds <= LONGEST:
+            said = f"is {seconds}; give a number above 0, at most {LONGEST:g}"
+            raise InputError(said, field="seconds_per_call")
         if reference is None:
             reference = max(REFERENCE_SECONDS, REFERENCE_CALLS * seconds)
-        elif not 0 <= reference < float("inf"):
-            raise InputError(f"is {reference}; give a number from 0", field="reference_seconds")
+        elif not 0 <= reference <= LONGEST:
+            said = f"is {reference}; give a number from 0 to {LONGEST:g}"
+            raise InputError(said, field="reference_seconds")
         return replace(self, reference_seconds=reference)
 
     def asked(self, oracle: Oracle) -> list[tuple[int | None, Options]]:
@@ -141,7 +157,7 @@ class Run:
     instance: str
     oracle: str
     record: str
-    seed: int | None
+    seed: Seed | None
     calls: tuple[Call, ...]
     seconds: Duration
     mechanism: dict[str, Any] | None = None
@@ -251,8 +267,9 @@ def _call(
     geometry: Geometry, oracle: Oracle, fraction: float, seconds: float
 ) -> tuple[Call, Recount | None]:
     eta, trace = fraction * geometry.p_norm, Trace()
-    answer = oracle(geometry, eta, Budget(seconds, watch=trace))
-    best = None
+    budget = Budget(seconds, watch=trace)
+    answer = _graded(oracle, geometry, eta, oracle(geometry, eta, budget), budget)
+    best, found = None, round_down(answer.lower)
     gain = two = 0.0
     if answer.mechanism is not None:
         best = best_threshold(geometry.instance, answer.mechanism)
@@ -261,7 +278,7 @@ def _call(
     call = Call(
         eta_fraction=fraction,
         eta=eta,
-        lower=round_down(answer.lower),
+        lower=found,
         soft=answer.soft,
         upper=None if answer.upper is None else round_up(answer.upper),
         status=answer.status,
@@ -269,9 +286,45 @@ def _call(
         seconds=answer.seconds,
         gain=gain,
         gain_two=two,
-        trace=tuple(step[:3] for step in steps_of(trace)),
+        trace=tuple((when, min(low, found), up) for when, low, up, _ in steps_of(trace)),
     )
     return call, best
+
+
+def _graded(
+    oracle: Oracle, geometry: Geometry, eta: float, answer: Answer, budget: Budget
+) -> Answer:
+    """The answer, recounted here: an oracle that is not the package's may have made it itself."""
+    if answer.stop is Stop.INFEASIBLE:
+        if not infeasible(geometry, eta):
+            raise OracleFault(f"said that η = {eta!r} is infeasible, which it is not")
+        return answer
+    again = grade(
+        oracle, geometry, eta, answer.mechanism, stop=answer.stop, timer=budget.start(),
+        upper=answer.upper, level=answer.level or "attested", work=answer.work,
+    )  # fmt: skip
+    return replace(again, stop=answer.stop, seconds=answer.seconds)
+
+
+# ------------------------------------------------------------------ from records
+
+
+def run_of(record: Record) -> Run:
+    """The run of an "ask" record; one without a result says why."""
+    options = record.options
+    if record.done:
+        return typed(record.result, Run, "a run")
+    own = ", ".join(f"{name}={value!r}" for name, value in options["options"].items())
+    return Run(
+        record.instance.digest, options["oracle"],
+        str(options.get("record", f"{options['oracle']}({own})")), options["seed"], (),
+        record.seconds, error=f"{record.status}: {record.reason}",
+    )  # fmt: skip
+
+
+def reference_of(record: Record) -> Reference:
+    """The bounds of a "reference" record with a result."""
+    return typed(record.result, Reference, "a reference")
 
 
 # ------------------------------------------------------------------ in a worker
@@ -314,20 +367,18 @@ def reduced(sample: Instance) -> Geometry:
     return _REDUCED[0]
 
 
-def warm(oracle: Oracle) -> None:
-    """Load what an oracle needs and compile its loops, before any clock runs."""
-    if type(oracle) not in _WARM:
-        _WARM.add(type(oracle))
-        geometry = reduce(make("gaussian-mixture", agents=12, rank=3, seed=0))
-        try:
-            oracle(geometry, 0.6 * geometry.p_norm, Budget(60.0))
-        except InputError:
-            return  # one that cannot answer here will say so where it is asked
-
-
 _WARM: set[type[Any]] = set()
 
 
-def warm_named(name: str) -> None:
-    """The same for the oracle of this name."""
-    warm(oracle_named(name))
+def warm(oracle: str | Oracle) -> None:
+    """Load what an oracle needs and compile its loops, before any clock runs.
+
+    What goes wrong here says nothing of the job; it will go wrong again where the oracle is asked.
+    """
+    named = isinstance(oracle, str)
+    asked = as_oracle(oracle)
+    if type(asked) not in _WARM:
+        _WARM.add(type(asked))
+        geometry = reduce(make("gaussian-mixture", agents=12, rank=3, seed=0))
+        with contextlib.suppress(Exception):
+            asked(geometry, 0.6 * geometry.p_norm, Budget(60.0 if named else 1.0))

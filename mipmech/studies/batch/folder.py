@@ -31,7 +31,7 @@ from mipmech import files
 from mipmech.errors import InputError
 from mipmech.model.instance import Instance
 from mipmech.studies.batch import journal
-from mipmech.studies.batch.jobs import Expansion, Job
+from mipmech.studies.batch.jobs import JOBS, Expansion, Job
 from mipmech.studies.batch.journal import Journal
 from mipmech.studies.batch.records import (
     CERTIFICATES,
@@ -141,6 +141,8 @@ class RunFolder:
             raise InputError(f"names a plan {name!r} elsewhere", file=self.path / MARK)
         file = self.path / PLANS / f"{name}.json"
         content = _read_json(file)
+        if content.get("format", JOBS) != JOBS:
+            raise InputError(f"its format is not {JOBS!r}; run its plan file again", file=file)
         try:
             found = typed(content, PlanRecord, "a whole plan")
             return replace(found, text=_lines(content["text"]))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
-from typing import Protocol
+
+from mipmech.studies.batch.jobs import Job
 
 # How often a job is tried if its worker dies.
 TRIES = 2
@@ -12,33 +13,21 @@ TRIES = 2
 AT_FIRST = 0.5
 
 
-class Foreseen(Protocol):
-    """What a forecast has to know of a job."""
-
-    @property
-    def kind(self) -> str:
-        """Jobs of one kind take a similar share of their limit."""
-
-    @property
-    def limit(self) -> float:
-        """Seconds that it may take, more or less."""
-
-
 class Forecast:
     """How long the rest will take: for each kind, the share of its limits that was used so far."""
 
-    def __init__(self, jobs: Iterable[Foreseen], workers: int) -> None:
+    def __init__(self, jobs: Iterable[Job], workers: int) -> None:
         self.left = Counter((job.kind, job.limit) for job in jobs)
         self.workers = max(1, workers)
         self.used: defaultdict[str, float] = defaultdict(float)
         self.allowed: defaultdict[str, float] = defaultdict(float)
 
-    def learn(self, job: Foreseen, seconds: float) -> None:
+    def learn(self, job: Job, seconds: float) -> None:
         """A job of this kind took so long."""
         self.used[job.kind] += seconds
         self.allowed[job.kind] += job.limit
 
-    def note(self, job: Foreseen, seconds: float) -> None:
+    def note(self, job: Job, seconds: float) -> None:
         """One of the jobs has ended."""
         self.left[job.kind, job.limit] -= 1
         self.learn(job, seconds)

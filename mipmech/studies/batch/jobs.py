@@ -28,6 +28,7 @@ from mipmech.studies.batch.tasks import KINDS
 from mipmech.text import writable
 from mipmech.version import __version__
 
+JOBS = "mipmech/jobs@2"
 # A plan of more jobs is a mistake.
 MOST_JOBS = 1_000_000
 # Whatever one of these oracles (or engines) says rests on HiGHS, called by Pyomo.
@@ -114,7 +115,7 @@ class Expansion:
     def to_dict(self) -> dict[str, Any]:
         """The record of the plan in a run's folder."""
         return {
-            "format": "mipmech/jobs@2",
+            "format": JOBS,
             **asdict(replace(self, jobs=(), comparisons=())),
             "comparisons": [settings.to_dict() for settings in self.comparisons],
             "jobs": [job.to_dict() for job in self.jobs],
@@ -175,7 +176,7 @@ def expand(
 def _group(sample: Instance) -> str:
     """The family of a seeded instance; of others, the folder that they lie in."""
     for family in NAMES:
-        if re.match(rf"{family}-m\d", sample.name):
+        if re.match(rf"{family}-m[0-9]+(-|$)", sample.name):
             return family
     return "given" if sample.path is None else sample.path.resolve().parent.name
 
@@ -214,7 +215,8 @@ def _broken_subject(source: Source) -> Subject:
 def versions_that_matter(task: str, options: Options) -> dict[str, str]:
     """The versions that a job's result depends on: ours, and the solver's where one is asked."""
     names = {options.get("oracle"), options.get("engine"), options.get("skip")}
-    solver = ("highspy", "pyomo") if names & set(SOLVED) else ()
+    # An oracle that is not the package's may ask the solver, too.
+    solver = ("highspy", "pyomo") if names & set(SOLVED) or "source" in options else ()
     assert task in KINDS
     return {name: _version(name) for name in ("mipmech", *solver)}
 

@@ -13,7 +13,9 @@ from mipmech.model.instance import Instance
 from mipmech.studies.batch.folder import RunFolder
 from mipmech.studies.batch.jobs import Expansion
 from mipmech.studies.batch.journal import Journal, JournalFault, line_of
-from mipmech.studies.batch.records import Records, record_of
+from mipmech.studies.batch.records import Records
+
+AGAIN = "run the same command again with room to add them"
 
 
 class MemoryRun:
@@ -41,7 +43,8 @@ class MemoryRun:
             try:
                 self.folder.keep(sample)
             except InputError as error:
-                self.unwritten = f"{error}: {sample.name} and all records are missing there"
+                lost = f"{sample.name} and all records are missing there"
+                self.unwritten = f"{error}: {lost}; {AGAIN}"
 
     def follow(self, expansion: Expansion) -> None:
         """Keep the plan."""
@@ -49,7 +52,7 @@ class MemoryRun:
             try:
                 self.folder.follow(expansion)
             except InputError as error:
-                self.unwritten = f"{error}: the plan and all records are missing there"
+                self.unwritten = f"{error}: the plan and all records are missing there; {AGAIN}"
 
     def instance(self, digest: str) -> Instance:
         return self._samples[digest]
@@ -88,7 +91,6 @@ class Tee:
     ) -> None:
         """Keep a record, exactly as a reader of its line would see it."""
         line = json.loads(line_of(record))
-        assert record_of(line) is not None, "a record that cannot be read back"
         self._lines[key] = line
         self._given[key] = None
         if self._disk is not None:
@@ -106,7 +108,7 @@ class Tee:
                 found = self._disk.settled()
             except JournalFault as fault:
                 count = len(self._given)
-                said = f"{fault}; {count} or more are missing there"
+                said = f"{fault}; {count} or more records are missing there; {AGAIN}"
                 self._run.unwritten = f"{self._run.path}: {said}"
                 self._disk = None
             else:

@@ -12,7 +12,7 @@ from mipmech import files
 from mipmech.errors import InputError
 from mipmech.studies.batch.folder import PLANS, RECORDS, RunFolder
 from mipmech.studies.batch.journal import Journal, JournalFault, read
-from mipmech.studies.batch.records import INSTANCES, Record
+from mipmech.studies.batch.records import INSTANCES, Record, record_of
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,11 @@ def merge_runs(sources: Sequence[str | Path], out: str | Path) -> Merged:
                 for name in (PLANS, INSTANCES):
                     _copy_files(source.path / name, target.path / name)
                 target.follow_as(source)
-                lines = {line["id"]: line for line in read(source.path / RECORDS) if line}
+                lines = {
+                    line["id"]: line
+                    for line in read(source.path / RECORDS)
+                    if line and record_of(line)
+                }
                 for key, record in source.records(whole=False).last.items():
                     before = had.get(key)
                     if before is not None and before.done:

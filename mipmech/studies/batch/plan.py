@@ -7,9 +7,12 @@
 from __future__ import annotations
 
 import glob
+import hashlib
+import inspect
 import itertools
 import json
 import math
+import secrets
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -26,7 +29,7 @@ from mipmech.model.instance import Instance
 from mipmech.oracles.base import Oracle
 from mipmech.oracles.registry import REGISTRY, options_of, oracle_named
 from mipmech.studies.batch import fields
-from mipmech.studies.batch.asking import ETA_FRACTIONS, SEEDS, ComparisonSettings
+from mipmech.studies.batch.asking import ETA_FRACTIONS, LONGEST, SEEDS, ComparisonSettings
 from mipmech.studies.batch.fields import Field
 from mipmech.studies.batch.records import Options
 
@@ -97,8 +100,8 @@ class Plan:
 
 
 LIMITS = {
-    "seconds": Field(fields.real(0.0, above=True)),
-    "grace": Field(fields.real(0.0)),
+    "seconds": Field(fields.real(0.0, LONGEST, above=True)),
+    "grace": Field(fields.real(0.0, LONGEST)),
     "memory": Field(fields.memory),
     "repetitions": Field(fields.whole(1, fields.MOST_VALUES)),
 }
@@ -350,6 +353,19 @@ def _comparison(
     return comparison_pieces(settings, oracles, piece), settings
 
 
+def source_of(kind: type[Any]) -> str:
+    """What an oracle's class is: where it is defined, and a digest of its text.
+
+    A class whose text cannot be had (typed at a prompt) is another one each time.
+    """
+    try:
+        text = inspect.getsource(kind)
+    except (OSError, TypeError):
+        text = secrets.token_hex(16)
+    digest = hashlib.sha256(text.encode()).hexdigest()[:16]
+    return f"{kind.__module__}.{kind.__qualname__} {digest}"
+
+
 def comparison_pieces(
     settings: ComparisonSettings,
     oracles: Mapping[str, Oracle],
@@ -366,10 +382,12 @@ def comparison_pieces(
     for name, oracle in oracles.items():
         for seed, chosen in settings.asked(oracle):
             options = {"oracle": name, "seed": seed, "options": chosen, "eta_fractions": fractions}
+            if seed is not None:
+                options["full_time"] = settings.full_time
             carried = None
             if name not in REGISTRY:
                 carried = replace(oracle, **chosen) if chosen else oracle  # type: ignore[type-var]
-                options["record"] = repr(carried)
+                options |= {"record": repr(carried), "source": source_of(type(carried))}
             pieces.append(
                 piece(
                     task="ask",

@@ -23,6 +23,7 @@ Figure = Annotated[float, msgspec.Meta(ge=-1e290, le=1e290)]
 Duration = Annotated[float, msgspec.Meta(ge=0, le=1e15)]
 # No instance has more agents, and no job used more bytes.
 Size = Annotated[int, msgspec.Meta(ge=0, le=10**15)]
+Seed = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 Key = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{20}$")]
 Options = dict[str, Any]
 Level = Literal["proved", "attested", "stated"]

@@ -10,7 +10,6 @@ of the time: what runs is dropped. Everything that ended before is kept in all c
 
 from __future__ import annotations
 
-import pickle
 import signal
 import threading
 import time
@@ -25,12 +24,13 @@ from typing import Any
 
 from mipmech.budget import Timer
 from mipmech.errors import InputError
+from mipmech.studies.batch.asking import reference_of, run_of
 from mipmech.studies.batch.folder import RunFolder
 from mipmech.studies.batch.forecast import TRIES, Forecast
 from mipmech.studies.batch.jobs import Expansion, Job
 from mipmech.studies.batch.journal import Journal, JournalFault
 from mipmech.studies.batch.memory import MemoryRun, Tee
-from mipmech.studies.batch.records import CERTIFICATES, Allowed, Record, Records
+from mipmech.studies.batch.records import CERTIFICATES, Allowed, Record, Records, record_of
 from mipmech.studies.batch.tasks import JobResult, perform, prepare
 from mipmech.text import writable
 from mipmech.workers.executor import Ended, Executor, ExecutorLost, How, Task
@@ -147,6 +147,17 @@ def part_of(jobs: Sequence[Job], part: tuple[int, int]) -> list[Job]:
     return [job for job in jobs if job.id in chosen]
 
 
+def _check(line: dict[str, Any]) -> None:
+    """Refuse to record what no reader would understand."""
+    record = record_of(line)
+    if record is None:
+        raise ValueError("it cannot be read back")
+    if record.task == "ask":
+        run_of(record)
+    elif record.task == "reference" and record.done:
+        reference_of(record)
+
+
 class _JobLoop:
     """The state of a run."""
 
@@ -236,7 +247,7 @@ class _JobLoop:
                 self._take(Ended(job.id, "error", reason=str(error)), journal)
                 continue
             self.given[job.id] = self.clock.now()
-            self._send(
+            self.executor.give(
                 Task(
                     job.id,
                     perform,
@@ -247,20 +258,12 @@ class _JobLoop:
                 )
             )
 
-    def _send(self, task: Task) -> None:
-        """Give a task; a user's own oracle may be impossible to pickle."""
-        try:
-            self.executor.give(task)
-        except (pickle.PicklingError, AttributeError, TypeError) as fault:
-            said = (
-                f"cannot be sent to another process ({fault}); define it in a module, or"
-                " give workers=1"
-            )
-            raise InputError(said, field="oracles") from None
-
     def _take(self, end: Ended, journal: Journal | Tee) -> None:
         """A job has ended: put it on the record, or try it again."""
         job = self.jobs[end.key]
+        if end.how == "interrupted":
+            self.waiting.append(job)
+            return
         if end.how == "died":
             self.deaths[job.id] += 1
             if self.deaths[job.id] < TRIES:
@@ -312,8 +315,9 @@ class _JobLoop:
             result=None if found is None else found.result,
             events=() if found is None else found.events,
         )
-        attached = self.folder.certificate(job.id)
-        return record.to_dict(), {} if certificate is None else {attached: certificate}
+        attached, line = self.folder.certificate(job.id), record.to_dict()
+        _check(line)
+        return line, {} if certificate is None else {attached: certificate}
 
     # ------------------------------------------------------------ telling
 

@@ -27,7 +27,6 @@ from mipmech.studies.batch.asking import (
     run_oracle,
     steps_of,
     warm,
-    warm_named,
 )
 from mipmech.studies.batch.records import CERTIFICATES, Bounds, Options, Step, instance_file
 
@@ -65,10 +64,7 @@ def perform(
 def prepare(task: str, options: Options, carried: Oracle | None = None) -> None:
     """Load programs and compile loops, before the clock of a job starts."""
     for name in KINDS[task].warmed(options):
-        if carried is not None and name == options.get("oracle"):
-            warm(carried)
-        else:
-            warm_named(name)
+        warm(name if carried is None or name != options.get("oracle") else carried)
 
 
 # ------------------------------------------------------------------ one kind each

@@ -8,9 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from mipmech.studies.batch.asking import ComparisonSettings, Reference, Run
+from mipmech.studies.batch.asking import (
+    ComparisonSettings,
+    Reference,
+    Run,
+    reference_of,
+    run_of,
+)
 from mipmech.studies.batch.jobs import Job
-from mipmech.studies.batch.records import Record, Subject, typed
+from mipmech.studies.batch.records import Record, Subject
 from mipmech.studies.comparison.results import Comparison, Problem
 
 # The digest of an instance, and η as a fraction of ‖P w_f‖; None for the gain.
@@ -69,32 +75,13 @@ def _belongs(job: Job, settings: ComparisonSettings) -> bool:
     if job.task == "reference":
         asked = options["eta_fraction"] is None or options["eta_fraction"] in fractions
         return asked and job.seconds == settings.reference_seconds
-    seed = options["seed"]
-    # Heuristics that go on to the end of their time have no number of rounds.
-    endless = seed is not None and options["options"].get("rounds", 0) is None
     return (
         options["oracle"] in settings.oracles
         and tuple(options["eta_fractions"]) == fractions
         and job.seconds == settings.seconds_per_call
-        and (seed is None or (seed in settings.seeds and endless == settings.full_time))
+        and (options["seed"] is None or options["seed"] in settings.seeds)
+        and options.get("full_time", settings.full_time) == settings.full_time
     )
-
-
-def run_of(record: Record) -> Run:
-    """The run of an "ask" record; one without a result says why."""
-    options = record.options
-    if record.done:
-        return typed(record.result, Run, "a run")
-    own = ", ".join(f"{name}={value!r}" for name, value in options["options"].items())
-    return Run(
-        record.instance.digest, options["oracle"], f"{options['oracle']}({own})", options["seed"],
-        (), record.seconds, error=f"{record.status}: {record.reason}",
-    )  # fmt: skip
-
-
-def reference_of(record: Record) -> Reference:
-    """The bounds of a "reference" record with a result."""
-    return typed(record.result, Reference, "a reference")
 
 
 def _problem(

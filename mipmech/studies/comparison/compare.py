@@ -8,6 +8,8 @@ same time for each call.
 
 from __future__ import annotations
 
+import operator
+import pickle
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import replace
@@ -18,7 +20,7 @@ from mipmech.errors import InputError
 from mipmech.model.families import named
 from mipmech.model.instance import Instance
 from mipmech.oracles.base import Oracle
-from mipmech.oracles.registry import as_oracle
+from mipmech.oracles.registry import REGISTRY, as_oracle
 from mipmech.studies.batch.asking import (
     ETA_FRACTIONS,
     SECONDS_PER_CALL,
@@ -37,7 +39,7 @@ from mipmech.workers.processes import Processes, cores
 
 
 def compare(
-    instances: Iterable[Instance | str | Path],
+    instances: Iterable[Instance | str | Path] | Instance | str | Path,
     oracles: Sequence[str | Oracle],
     *,
     eta_fractions: Sequence[float] = ETA_FRACTIONS,
@@ -72,7 +74,8 @@ def compare(
     reference_seconds : float, optional
         The time of each certificate; five calls, and at least 10 s, by default.
     workers : int, optional
-        Processes; 1 works in this process, None takes all cores.
+        Processes; 1 works in this process. By default all cores, or this process if an oracle
+        cannot be sent to another one.
     executor : callable, optional
         Makes another executor, such as `mipmech.workers.dask.Cluster`, instead.
     retry : bool
@@ -96,11 +99,26 @@ def compare(
     >>> compare([sample], ["random", "projection"], seeds=[0], workers=1)
     Comparison(2 oracles on 1 instances, 14 calls; 0 violations)
     """
+    if isinstance(instances, (Instance, str, Path)):
+        instances = [instances]
     chosen = _named(oracles)
-    settings = ComparisonSettings(
-        tuple(chosen), tuple(float(f) for f in eta_fractions), tuple(seeds), seconds_per_call,
-        full_time, reference_seconds,
-    ).checked()  # fmt: skip
+    try:
+        settings = ComparisonSettings(
+            tuple(chosen), tuple(map(float, eta_fractions)), tuple(map(operator.index, seeds)),
+            float(seconds_per_call), full_time,
+            None if reference_seconds is None else float(reference_seconds),
+        ).checked()  # fmt: skip
+    except (TypeError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        said = f"expected numbers, and lists of numbers for η and seeds: {error}"
+        raise InputError(said, field="settings") from None
+    if executor is None and workers is None and any(map(_stays_here, chosen.values())):
+        workers = 1
+    for name, oracle in chosen.items():
+        if workers != 1 and (why := _stays_here(oracle)) is not None:
+            said = f"{name} {why}; define it in a module that can be imported, or give workers=1"
+            raise InputError(said, field="oracles")
     sources = tuple(source for given in instances for source in sources_of(given))
     if not sources:
         raise InputError("there are none; name files, folders or seeded ones", field="instances")
@@ -133,11 +151,28 @@ def _named(oracles: Sequence[str | Oracle]) -> dict[str, Oracle]:
     for given in oracles:
         oracle = as_oracle(given)
         name = given if isinstance(given, str) else type(oracle).__name__
+        if name in REGISTRY and not isinstance(given, str):
+            said = f"has a class {name}, which is the name of an oracle of mipmech; rename it"
+            raise InputError(said, field="oracles")
+        if type(oracle).__repr__ is object.__repr__:
+            said = f"{name} has no repr, which is what records keep; make it a frozen dataclass"
+            raise InputError(said, field="oracles")
         if name in found:
             same = f"{name} twice" if isinstance(given, str) else f"two of the class {name}"
             raise InputError(f"has {same}; give each once, or another class", field="oracles")
         found[name] = oracle
     return found
+
+
+def _stays_here(oracle: Oracle) -> str | None:
+    """Why an oracle cannot be sent to another process, if so."""
+    if type(oracle).__module__ == "__main__":
+        return "is defined in the script itself, which worker processes cannot import"
+    try:
+        pickle.dumps(oracle)
+    except Exception as fault:
+        return f"cannot be pickled ({fault})"
+    return None
 
 
 def _executor(

@@ -27,6 +27,7 @@ from mipmech.frames import frame
 from mipmech.studies.batch.asking import Call, ComparisonSettings, Reference, Run
 from mipmech.studies.batch.records import Subject
 from mipmech.studies.spread import Spread
+from mipmech.text import count
 
 FORMAT = "mipmech/comparison@2"
 # Whoever reaches this share of the optimum has nearly found it.
@@ -135,9 +136,11 @@ class Comparison:
 
     def __repr__(self) -> str:
         calls = sum(len(run.calls) for run in self.runs)
+        failed = sum(run.error is not None for run in self.runs)
         return (
             f"Comparison({len(self.oracles)} oracles on {len(self.problems)} instances,"
-            f" {calls} calls; {len(self.violations)} violations)"
+            f" {calls} calls; {len(self.violations)} violations"
+            + (f", {count(failed, 'run')} failed)" if failed else ")")
         )
 
     @property
@@ -351,13 +354,26 @@ class Comparison:
 
     @cached_property
     def violations(self) -> list[Violation]:
-        """Values above a bound of ours; there must be none."""
+        """Values above a bound of ours, or above an oracle's own; there must be none."""
         found = []
-        for oracle in self.oracles:
-            for run, call, bounds in self._density_calls(oracle):
-                if call.lower > bounds.upper and bounds.level != "stated":
-                    what = f"density at η = {call.eta_fraction:g} ‖P w_f‖"
-                    found.append(Violation(run.instance, oracle, what, call.lower, bounds.upper))
+        calls = [
+            (run, call, bounds, f"density at η = {call.eta_fraction:g} ‖P w_f‖")
+            for oracle in self.oracles
+            for run, call, bounds in self._density_calls(oracle)
+        ]
+        reached: dict[tuple[str, float], float] = {}
+        for run, call, bounds, _ in calls:
+            question, proved = (run.instance, call.eta_fraction), bounds.level != "stated"
+            values = (reached.get(question, 0.0), call.lower, bounds.lower * proved)
+            reached[question] = max(values)
+        for run, call, bounds, what in calls:
+            if call.lower > bounds.upper and bounds.level != "stated":
+                found.append(Violation(run.instance, run.oracle, what, call.lower, bounds.upper))
+            best = reached[run.instance, call.eta_fraction]
+            if call.upper is not None and best > call.upper:
+                found.append(
+                    Violation(run.instance, run.oracle, f"bound of {what}", best, call.upper)
+                )
         for run in self.runs:
             bounds = self.by_digest[run.instance].gain
             for value in (run.gain, run.gain_two):
