@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -48,6 +49,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
     Code that two of them compile at the same time may differ in how sums are associated.
     """
+    # Started in the background, a shell lets its programs ignore Ctrl-C; tests send it on purpose.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     if not hasattr(config, "workerinput"):
         code = "import mipmech; mipmech.certify(mipmech.make_instance('ties', 12, 3, seed=1))"
         subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)

@@ -56,6 +56,8 @@ def _what_was_done(found: Comparison) -> dict[str, str]:
         "references": _references(found),
         "work": f"{count(calls, 'call')}, {found.seconds:.2f} s in all; {ended}",
     }
+    if not found.complete:
+        entries["go on"] = "the same command with the same --out does what is missing"
     if failed:
         reasons = list(dict.fromkeys(run.error for run in found.runs if run.error is not None))
         more = f"; and {len(reasons) - 1} other reasons" if len(reasons) > 1 else ""

@@ -292,7 +292,8 @@ def tell_solution(
         )
         if instance.known is not None and instance.known.lower > 0:
             share = float(found.gain) / instance.known.upper
-            entries["known"] = f"best gain {instance.known.upper:.6g}; this is {share:.1%} of it"
+            within = _within(instance.known.lower, instance.known.upper)
+            entries["known"] = f"best gain {within}; this is at least {share:.1%} of it"
         tell_entries(console, entries)
         if found.recount is not None:
             _tell_rule(console, found.recount)

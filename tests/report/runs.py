@@ -150,6 +150,8 @@ class MadeUp:
             "oracle": run["oracle"], "seed": run["seed"], "options": own,
             "eta_fractions": list(settings.eta_fractions),
         }  # fmt: skip
+        if run["seed"] is not None:
+            options["full_time"] = settings.full_time
         gain = max((call["gain"] for call in run["calls"]), default=0.0)
         bounds = {"what": "gain", "status": "feasible", "lower": gain, "upper": None, "level": None}
         lost = run["error"] is not None

@@ -217,7 +217,7 @@ def test_nothing_is_said_of_what_is_not_known():
 
 
 def test_summary_says_what_is_wrong():
-    assert "2 values lie above the upper bound" in said(ODD["a violation"])
+    assert "4 values lie above an upper bound" in said(ODD["a violation"])
     assert summary(ODD["a violation"])[0].tone == "bad"
     assert "was cut short" in said(ODD["no runs"])
     assert "Nothing was answered" in said(ODD["no runs"])

@@ -178,7 +178,7 @@ def by_group(comparison: Comparison, prefix: str) -> list[Picture]:
         if min(found.min for found in there.values()) >= 1 - WHOLE:
             perfect.append(name)
         else:
-            worst = min(there, key=lambda group: there[group].median)
+            worst = min(there, key=lambda group: (there[group].median, there[group].min))
             found = there[worst]
             ends = f"{percent(found.min)} to {percent(found.max)}{THIN}%"
             said.append(f"{name}: {worst} (median {percent(found.median)}, {ends})")

@@ -89,7 +89,7 @@ def summary(comparison: Comparison) -> list[Sentence]:
 
 def _wrong(comparison: Comparison) -> Iterator[Sentence]:
     if comparison.violations:
-        yield bug(len(comparison.violations), "value", "the upper bound of its reference")
+        yield bug(len(comparison.violations), "value", "an upper bound")
     if comparison.doubts:
         doubts = [short(doubt, LONGEST_DOUBT) for doubt in comparison.doubts]
         yield bad("Instance files state optima that are refuted here: ", *named(doubts), ".")

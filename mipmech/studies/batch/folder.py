@@ -98,7 +98,7 @@ class RunFolder:
         folder = Path(path)
         if not folder.is_dir():
             what = "is a file" if folder.exists() else "does not exist"
-            raise InputError(f"{what}; give the folder of a run (mipmech bench)", file=folder)
+            raise InputError(f"{what}; give the folder of a run, of bench or compare", file=folder)
         found = cls(folder)
         if not (folder / MARK).exists():
             raise InputError(f"holds no {MARK}; give the folder of a run", file=folder)

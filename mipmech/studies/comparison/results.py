@@ -23,6 +23,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from mipmech.errors import InputError
 from mipmech.frames import frame
 from mipmech.studies.batch.asking import Call, ComparisonSettings, Reference, Run
 from mipmech.studies.batch.records import Subject
@@ -187,6 +188,9 @@ class Comparison:
         problems : sequence of Problem, optional
             On these; by default on all.
         """
+        if oracle not in self.oracles:
+            known = ", ".join(self.oracles)
+            raise InputError(f"there is no {oracle!r} here; there are: {known}", field="oracle")
         chosen = None if problems is None else {problem.digest for problem in problems}
         return [
             run
