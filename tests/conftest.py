@@ -32,7 +32,8 @@ def seeds(always: int, long: int) -> list[Any]:
 # Files most of whose tests start programs, run jobs or build pages.
 SLOW_FILES = {
     "report/test_batch.py", "report/test_comparison.py", "studies/test_batch.py",
-    "studies/test_compare.py", "studies/test_compare_kill.py", "test_readme.py",
+    "studies/test_compare.py", "studies/test_compare_kill.py", "studies/test_own_oracles.py",
+    "test_readme.py",
 }  # fmt: skip
 
 
