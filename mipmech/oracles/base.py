@@ -214,7 +214,8 @@ def grade(
     )  # fmt: skip
     if upper is not None and answer.lower > upper:
         raise OracleFault(
-            f"found {float(answer.lower)!r}, which is above its own bound {float(upper)!r}"
+            f"found {float(answer.lower)!r}, which is above its own bound {float(upper)!r}; a bound"
+            " is a Fraction, or rounded up"
         )
     return replace(answer, stop=Stop.CLOSED) if found is not None and answer.closed else answer
 
