@@ -527,7 +527,7 @@ task = "oracle"
 oracle = "random"
 options = {rounds = 10_000_000}
 eta_fraction = 0.5
-seconds = 1.5
+seconds = 0.8
 """
 )
 

@@ -77,8 +77,8 @@ def disturbed(tmp_path, undisturbed, kills):
 
 
 @pytest.mark.slow
-def test_killed_at_five_random_moments(tmp_path, undisturbed):
-    disturbed(tmp_path, undisturbed, 5)
+def test_killed_at_three_random_moments(tmp_path, undisturbed):
+    disturbed(tmp_path, undisturbed, 3)
 
 
 @pytest.mark.long

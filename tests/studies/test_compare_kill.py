@@ -116,10 +116,15 @@ def test_a_full_disk_costs_the_record_and_not_the_result(tmp_path, undisturbed, 
     assert "Record:" not in out
     assert "file too large" in err
     assert "are missing there" in err
-    out, err = finished("--out", folder, "--workers", "1", "--json", status=2, **full)
-    content = json.loads(out)
-    assert len(content["runs"]) == 3 * 4
-    assert "file too large" in content["error"]["message"]
     # With room again, the same command completes the record.
     finished("--out", folder, "--quiet", "--workers", "2")
     assert found(folder) == undisturbed
+
+
+@pytest.mark.slow
+def test_a_full_disk_as_json(tmp_path):
+    full = {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))}
+    out, _ = finished("--out", tmp_path, "--workers", "1", "--json", status=2, **full)
+    content = json.loads(out)
+    assert len(content["runs"]) == 3 * 4
+    assert "file too large" in content["error"]["message"]

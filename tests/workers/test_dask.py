@@ -9,13 +9,16 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
 
 pytest.importorskip("distributed")
 
+import mipmech.cli.workers
 from mipmech import InputError, certify, check, make_instance
+from mipmech.cli import main
 from mipmech.cli.workers import check_choice
 from mipmech.studies.batch import RunFolder, run_plan, status_of
 from mipmech.studies.batch.folder import RECORDS
@@ -196,16 +199,18 @@ def test_a_loss_is_not_forgotten():
         cluster.wait(1.0)
 
 
-def test_no_scheduler(tmp_path):
+def test_no_scheduler(tmp_path, monkeypatch, capsys):
     with pytest.raises(ExecutorLost, match="cannot be reached within"):
         Cluster("tcp://127.0.0.1:1", patience=0.5)
     done = batches.bench(
         write_plan(tmp_path, SMALL), "--out", tmp_path / "run", "--scheduler", "nowhere", status=2
     )
     assert done["error"]["message"] == "is 'nowhere'; give an address such as tcp://host:8786"
-    words = ("--out", tmp_path / "run", "--scheduler", "127.0.0.1:1")
-    done = batches.bench(write_plan(tmp_path, SMALL), *words, status=2)
-    assert done["error"]["message"] == "the scheduler 127.0.0.1:1 cannot be reached within 10 s"
+    monkeypatch.setattr(mipmech.cli.workers, "Cluster", partial(Cluster, patience=0.5))
+    words = ["bench", str(tmp_path / "plan.toml"), "--out", str(tmp_path / "run"), "--json"]
+    assert main([*words, "--scheduler", "127.0.0.1:1"]) == 2
+    said = json.loads(capsys.readouterr().out)["error"]["message"]
+    assert said == "the scheduler 127.0.0.1:1 cannot be reached within 0.5 s"
     assert RunFolder.open(tmp_path / "run").records().lines == 0
 
 
