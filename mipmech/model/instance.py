@@ -23,6 +23,7 @@ from mipmech.errors import InputError, did_you_mean, shorten
 from mipmech.model import tables
 from mipmech.model import view as views
 from mipmech.model.known import Known, parse_known
+from mipmech.model.units import Units
 from mipmech.model.view import View
 from mipmech.tolerances import LARGEST
 from mipmech.validation import Floats
@@ -90,6 +91,10 @@ class Instance:
     known : Known or None
     path : Path or None
         The file that the instance was read from.
+    ids : tuple of str or None
+        Names of the agents.
+    units : Units or None
+        The user's units, if the features are standardised.
     """
 
     name: str
@@ -104,6 +109,8 @@ class Instance:
     source: str = ""
     known: Known | None = None
     path: Path | None = None
+    ids: tuple[str, ...] | None = None
+    units: Units | None = None
 
     @classmethod
     def load(cls, path: str | Path) -> Instance:
