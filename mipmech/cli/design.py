@@ -33,6 +33,7 @@ from mipmech.design import algorithm1, certificate
 from mipmech.design.baselines import Rival, check_names, rivals
 from mipmech.design.certificate import DEFAULT_GAP, certify_density, check_on
 from mipmech.design.describe import describe
+from mipmech.design.printed import PrintedRule, printed
 from mipmech.errors import InputError
 from mipmech.files import reason
 from mipmech.model import families
@@ -79,11 +80,27 @@ SolverName = Annotated[
     typer.Option("--solver", help="highs, or another that Pyomo knows: scip, gurobi, cbc, …"),
 ]
 SolverThreads = Annotated[int, typer.Option("--threads", help="Threads for the solver.")]
+Digits = Annotated[
+    int | None,
+    typer.Option("--digits", help="Digits of the printed rule [as few as keep 99.9 % of it]."),
+]
+
+
+def _printed(found: Any, digits: int | None) -> PrintedRule | None:
+    """The rule of a result, in so many digits."""
+    if digits is None or found.recount is None:
+        return found.printed  # type: ignore[no-any-return]
+    return printed(found.recount, digits)
 
 
 def _oracle(name: str, **options: Any) -> Oracle:
     """The oracle of this name with the options that were given."""
     return oracle_named(name, **{k: v for k, v in options.items() if v is not None})
+
+
+def _digits(rule: PrintedRule | None) -> dict[str, Any]:
+    """The printed rule, for JSON."""
+    return {"printed": None if rule is None else rule.to_dict()}
 
 
 @command()
@@ -111,6 +128,7 @@ def oracle(
         Path | None,
         typer.Option("--write-model", help="Write the model (.mps, .lp) and do not solve it."),
     ] = None,
+    digits: Digits = None,
     plot: Plot = None,
     threads: SolverThreads = 1,
 ) -> int:
@@ -139,7 +157,8 @@ def oracle(
         "plot": None if no_picture else written(plot),
         "certificate": None if answer.recount is None else written(out),
     }
-    shell.show(content, "design.tell_answer", answer, geometry, status, plot, no_picture, out)
+    telling = (answer, geometry, status, plot, no_picture, out, digits)
+    shell.show(content, "design.tell_answer", *telling)
     return 1 if status == "gap" else 0
 
 
@@ -191,9 +210,9 @@ def solve(
         float | None, typer.Option("--radius", help="For --grid paper; else the instance's.")
     ] = None,
     thresholds: Annotated[
-        Literal["two", "best"],
-        typer.Option("--thresholds", help="The paper's two candidates, or the best of all."),
-    ] = "two",
+        Literal["best", "two"],
+        typer.Option("--thresholds", help="The best of all, or the paper's two candidates."),
+    ] = "best",
     skip: Annotated[
         Literal["no", "cones", "milp", "cells"],
         typer.Option("--skip", help="Prove blocks of η useless, and skip them."),
@@ -201,6 +220,7 @@ def solve(
     norm: NormName = None,
     segments: Segments = None,
     solver: SolverName = None,
+    digits: Digits = None,
     plot: Plot = None,
     threads: SolverThreads = 1,
 ) -> int:
@@ -221,8 +241,9 @@ def solve(
             budget=shell.budget(threads, watch),
         )
     no_picture = draw(None if found.recount is None else found, plot)
-    content = {**found.to_dict(), "plot": None if no_picture else written(plot)}
-    shell.show(content, "design.tell_solution", found, plot, no_picture)
+    rule = _printed(found, digits)
+    content = {**found.to_dict(), **_digits(rule), "plot": None if no_picture else written(plot)}
+    shell.show(content, "design.tell_solution", found, rule, plot, no_picture)
     return 0 if found.complete else 1
 
 
@@ -244,6 +265,7 @@ def certify(
         str | None,
         typer.Option("--against", help="Compare with the rules of these oracles: milp,projection"),
     ] = None,
+    digits: Digits = None,
     plot: Plot = None,
     threads: Threads = None,
     workers: Workers = None,
@@ -276,8 +298,15 @@ def certify(
             others = rivals(found, names, shell.budget(used))
     draw(found, plot)
     compared = {"against": [rival.to_dict() for rival in others]} if names else {}
-    content = {**found.to_dict(), **compared, "plot": written(plot), "certificate": written(out)}
-    shell.show(content, "design.tell_certificate", found, others, out, plot)
+    rule = _printed(found, digits)
+    content = {
+        **found.to_dict(),
+        **_digits(rule),
+        **compared,
+        "plot": written(plot),
+        "certificate": written(out),
+    }
+    shell.show(content, "design.tell_certificate", found, rule, others, out, plot)
     return 0 if found.status == "optimal" else 1
 
 

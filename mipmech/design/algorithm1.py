@@ -33,6 +33,7 @@ import heapq
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from itertools import groupby
 from typing import Any, Literal, get_args
 
@@ -40,7 +41,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mipmech.budget import Budget, Event, Stop, Timer
+from mipmech.design.printed import PrintedRule, facts, printed
 from mipmech.errors import InputError
+from mipmech.model.edge import Fragile, fragile, steady
 from mipmech.model.geometry import Geometry, reduce
 from mipmech.model.grading import Recount
 from mipmech.model.instance import Instance
@@ -55,7 +58,7 @@ from mipmech.theory.projection import gain_ceiling
 from mipmech.tolerances import EPSILON, ROUNDING
 from mipmech.validation import Floats
 
-Thresholds = Literal["two", "best"]
+Thresholds = Literal["best", "two"]
 Skipping = Literal["no", "cones", "milp", "cells"]
 GridName = Literal["angular", "paper"]
 
@@ -75,10 +78,14 @@ SURELY_BELOW = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """One η of the grid: the oracle's answer, and the best rule that was made of it."""
+    """One η of the grid: the oracle's answer, and the best rule that was made of it.
+
+    two : the gain with the better of the paper's two thresholds; None for soft oracles
+    """
 
     answer: Answer
     rule: Recount | None
+    two: Fraction | None = None
 
     @property
     def eta(self) -> float:
@@ -99,6 +106,7 @@ class Step:
             "lower": round_down(self.answer.lower),
             "upper": None if upper is None else round_up(upper),
             "gain": round_down(self.gain),
+            "gain_two": None if self.two is None else round_down(self.two),
             "stop": self.answer.stop.value,
             "seconds": self.answer.seconds,
         }
@@ -163,6 +171,8 @@ class Solution:
     seconds : float
     oracle : str
         The record of the oracle.
+    thresholds : {"best", "two"}
+        How the thresholds were chosen.
     """
 
     instance: Instance
@@ -176,6 +186,7 @@ class Solution:
     stop: Stop
     seconds: float
     oracle: str
+    thresholds: Thresholds
 
     def __repr__(self) -> str:
         return (
@@ -198,6 +209,22 @@ class Solution:
     def gain(self) -> Fraction:
         """Its exact gain."""
         return Fraction(0) if self.best is None else self.best.gain
+
+    @property
+    def gain_two(self) -> Fraction | None:
+        """The gain with the paper's two thresholds for every answer; None for soft oracles."""
+        found = [step.two for step in self.steps if step.two is not None]
+        return max(Fraction(0), *found) if found else None
+
+    @cached_property
+    def printed(self) -> PrintedRule | None:
+        """The rule in few digits, in the user's units, and what it does with just these."""
+        return None if self.recount is None else printed(self.recount)
+
+    @cached_property
+    def fragile(self) -> Fragile | None:
+        """How much of the gain hangs on agents at the very end of their reach."""
+        return None if self.recount is None else fragile(self.recount)
 
     @property
     def lower(self) -> Fraction:
@@ -250,6 +277,10 @@ class Solution:
         return {
             "gain": round_down(self.gain),
             "mechanism": None if self.mechanism is None else self.mechanism.to_dict(),
+            "features": list(self.instance.feature_names),
+            **facts(self.recount, self.printed, self.fragile),
+            "thresholds": self.thresholds,
+            "gain_two": None if self.gain_two is None else round_down(self.gain_two),
             "eta": self.eta,
             "oracle_calls": {"made": len(self.steps), "skipped": self.skipped},
             "bound": self.bound.to_dict(),
@@ -277,7 +308,7 @@ def solve(
     grid: GridName | ArrayLike = "angular",
     sigma: float | None = None,
     radius: float | None = None,
-    thresholds: Thresholds = "two",
+    thresholds: Thresholds = "best",
     skip: Skipping = "no",
     budget: Budget | None = None,
 ) -> Solution:
@@ -296,8 +327,8 @@ def solve(
         values of η.
     sigma, radius : float, optional
         σ and r for the paper's grid; by default those of the instance's smoothing.
-    thresholds : {"two", "best"}
-        The paper's two candidates, or the best threshold for each direction.
+    thresholds : {"best", "two"}
+        The best threshold for each direction, or the better of the paper's two candidates.
     skip : {"no", "cones", "milp", "cells"}
         How η values that provably cannot beat the incumbent are pruned: not at all, whole blocks by
         counting over cones, or by a MILP too, or all of them at once by cells.
@@ -317,7 +348,7 @@ def solve(
     timer = budget.start()
     asked = as_oracle(oracle)
     if thresholds not in ("two", "best"):
-        raise InputError(f"is {thresholds!r}; give two or best", field="thresholds")
+        raise InputError(f"is {thresholds!r}; give best or two", field="thresholds")
     if skip not in get_args(Skipping):
         raise InputError(f"is {skip!r}; give {', '.join(get_args(Skipping))}", field="skip")
     if epsilon is None:
@@ -335,7 +366,7 @@ def solve(
         instance=geometry.instance, grid=values, grid_name=name,
         steps=tuple(sorted(loop.steps, key=lambda step: -step.eta)), skips=tuple(loop.skips),
         best=loop.best, bound=loop.guarantee(), epsilon=epsilon, stop=stop, seconds=timer.seconds,
-        oracle=repr(asked),
+        oracle=repr(asked), thresholds=thresholds,
     )  # fmt: skip
 
 
@@ -417,12 +448,11 @@ class _EtaLoop:
         limits = self.timer.budget
         watch = None if limits.watch is None else self.follow(eta)
         answer = self.oracle(self.geometry, eta, Budget(share, limits.threads, limits.nodes, watch))
-        rule = None if answer.mechanism is None else self.rule(answer.mechanism)
-        step = Step(answer, rule)
+        step = self.step(answer)
         self.steps.append(step)
         self.answered = max(self.answered, self.gain_bound(answer))
         # A rule that lowers quality is worse than none.
-        if rule is not None and step.gain >= 0:
+        if step.rule is not None and step.gain >= 0:
             self.best = step if self.best is None or step.gain > self.best.gain else self.best
         self.tell()
         return Stop.INTERRUPTED if answer.stop is Stop.INTERRUPTED else None
@@ -435,12 +465,17 @@ class _EtaLoop:
         band = Fraction(self.geometry.band) * Fraction(self.geometry.p_norm)
         return max(Fraction(0), Fraction(answer.eta) + band) * moved
 
-    def rule(self, mechanism: Mechanism) -> Recount:
+    def step(self, answer: Answer) -> Step:
         """Lines 4 and 5: the better of b and b + ℓ/2, or the best threshold of all."""
+        if answer.mechanism is None:
+            return Step(answer, None)
         instance = self.geometry.instance
+        best = two = None
         if self.thresholds == "best" or self.oracle.soft:
-            return best_threshold(instance, mechanism)
-        return quarter(instance, mechanism)[0]
+            best = steady(best_threshold(instance, answer.mechanism))
+        if not self.oracle.soft:
+            two = steady(quarter(instance, answer.mechanism)[0])
+        return Step(answer, best or two, None if two is None else two.gain)
 
     def tell(self, note: str = "") -> None:
         """Report progress: the best gain, and the values of η that are done."""

@@ -23,7 +23,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -33,7 +33,9 @@ from mipmech import files
 from mipmech.budget import Budget, Event, Stop, Timer, Trace
 from mipmech.checker.verdict import FORMAT, Verdict, seal
 from mipmech.checker.verdict import check as check_certificate
+from mipmech.design.printed import PrintedRule, facts, printed
 from mipmech.errors import InputError
+from mipmech.model.edge import Fragile, fragile
 from mipmech.model.geometry import Geometry, reduce
 from mipmech.model.grading import Recount
 from mipmech.model.instance import Instance
@@ -135,6 +137,17 @@ class Certificate:
             return "all threshold rules on what the planner sees, on this sample"
         return "all threshold rules with this η (to within the band), on this sample"
 
+    @cached_property
+    def printed(self) -> PrintedRule | None:
+        """The rule in few digits, in the user's units, and what it does with just these."""
+        measure = self.claim["kind"]
+        return None if self.recount is None else printed(self.recount, measure=measure)
+
+    @cached_property
+    def fragile(self) -> Fragile | None:
+        """How much of the gain hangs on agents at the very end of their reach."""
+        return None if self.recount is None else fragile(self.recount)
+
     def plot(self) -> Any:
         """A matplotlib figure of the bounds over time, and of the rule."""
         from mipmech.plots.certificate import certificate_picture  # noqa: PLC0415  (matplotlib is slow to import)
@@ -151,6 +164,8 @@ class Certificate:
             "scope": self.scope,
             "engine": self.engine,
             "mechanism": None if self.mechanism is None else self.mechanism.to_dict(),
+            "features": list(self.instance.feature_names),
+            **facts(self.recount, self.printed, self.fragile),
             "lower_exact": str(self.lower),
             "stop": self.stop.value,
             "work": dict(self.work),

@@ -15,6 +15,7 @@ from fractions import Fraction
 from typing import Any
 
 from mipmech.budget import Budget, Stop, Timer
+from mipmech.model.edge import steady
 from mipmech.model.geometry import Geometry
 from mipmech.model.grading import Recount
 from mipmech.model.thresholds import best_threshold
@@ -77,7 +78,7 @@ class Cover:
         search = Search(part, SoftDensity(part, 0.0), Budget(self.timer.left).start())
         search.look(ROUNDS[thorough], thorough)
         if search.found is not None:
-            graded = best_threshold(self.geometry.instance, search.found.mechanism)
+            graded = steady(best_threshold(self.geometry.instance, search.found.mechanism))
             if self.found is None or graded.gain > self.found.gain:
                 self.found = graded
 

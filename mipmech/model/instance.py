@@ -314,6 +314,10 @@ class Instance:
         """The names in the file, or x0, x1, …"""
         return self.features or tuple(f"x{j}" for j in range(self.width))
 
+    def agent_name(self, number: int) -> str:
+        """What an agent is called."""
+        return str(number) if self.ids is None else self.ids[number]
+
     @cached_property
     def centre(self) -> Floats:
         """The median of the agents that count, an (n,) array: where float work starts from.

@@ -55,5 +55,10 @@ def ask(
 def eta_of(geometry: Geometry, eta: float | None, eta_fraction: float | None) -> float:
     """The η that is meant: given, or as a fraction of ‖P w_f‖."""
     if (eta is None) == (eta_fraction is None):
-        raise InputError("give either eta or eta_fraction", field="eta")
+        what = "is missing" if eta is None else "is given in two ways"
+        raise InputError(
+            f"{what}: give one of eta (absolute) and eta_fraction (a share of ‖P w_f‖); at the"
+            " command line --eta 0.3 or --eta-fraction 0.8",
+            field="eta",
+        )
     return float(eta_fraction or 0.0) * geometry.p_norm if eta is None else eta

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import math
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 from rich.console import Console
 from rich.text import Text
 
+from mipmech.budget import Stop
 from mipmech.checker.verdict import Verdict
 from mipmech.design.algorithm1 import Solution
 from mipmech.design.baselines import Rival
 from mipmech.design.certificate import Certificate
 from mipmech.design.describe import Description
+from mipmech.design.printed import Measure, PrintedRule, printed
+from mipmech.model.edge import fragile
 from mipmech.model.geometry import Geometry
 from mipmech.model.grading import Recount
 from mipmech.model.instance import Instance
@@ -164,44 +169,64 @@ def _tell_threshold(console: Console, description: Description, best: Projection
         "proved: the gain is surely at least this share of the best gain of any rule; the"
     )
     console.print(f"true share is often far larger. The theorem alone promises {promised}.")
-    known = instance.known
-    if known is not None and known.lower > 0:
-        share = float(best.gain) / known.upper
+    if instance.known is not None and instance.known.lower > 0:
         console.print(
-            f"Against the best gain known, the best of all thresholds has {share:.1%} of it."
+            f"The best of all thresholds has {_share(best.gain, instance.known)} of the best gain"
+            " known:"
         )
-    console.print("The best of all thresholds:")
-    _tell_rule(console, best.recount)
+    else:
+        console.print("The best of all thresholds:")
+    _tell_rule(console, printed(best.recount))
 
 
-def _tell_rule(console: Console, found: Recount) -> None:
-    """A rule in words: what it asks, who moves, and how."""
+def _tell_rule(console: Console, rule: PrintedRule) -> None:
+    """A rule that can be typed by hand: what it asks, what it does, who moves, and how."""
+    found = rule.recount
     movers = found.covered[found.instance.weights[found.covered] > 0]
-    shown = ", ".join(str(i) for i in movers[:MOST_AGENTS])
-    more = f" and {len(movers) - MOST_AGENTS} more" if len(movers) > MOST_AGENTS else ""
+    shown = ", ".join(map(found.instance.agent_name, movers[:MOST_AGENTS]))
+    more = f" and {len(movers) - MOST_AGENTS:,} more" if len(movers) > MOST_AGENTS else ""
+    value = rule.gain if rule.measure == "gain" else found.density
     entries = {
-        "rule": f"accept if {_rule(found)}",
+        "rule": f"accept if {rule}",
+        "as printed": f"{rule.measure} {down(value)} with just these digits, {_percent(rule.share)}"
+        " of the rule in full",
         "who moves": f"agent{'s' * (len(movers) != 1)} {shown}{more}" if len(movers) else "nobody",
     }
     if len(movers):
         entries["how"] = _changes(found)
+        edge = fragile(found)
+        if edge.agents:
+            entries["fragile"] = (
+                f"{edge.share:.0%} of the gain hangs on {count(edge.agents, 'agent')} within 1% of"
+                " the end of their reach"
+            )
     tell_entries(console, entries)
 
 
-def _rule(found: Recount) -> str:
-    mechanism = found.mechanism
-    score = sum_of(zip(found.instance.feature_names, mechanism.weights, strict=True))
-    return f"{score} ≥ {mechanism.threshold:.5g}"
+def _percent(share: Fraction) -> str:
+    """A share, rounded down; two digits behind the point tell 99.9 % from all."""
+    return f"{math.floor(share * 10_000) / 10_000:.2%}"
 
 
 def _changes(found: Recount) -> str:
-    """What the movers do on average, feature by feature."""
+    """What the movers do on average, feature by feature, in the user's units."""
+    instance = found.instance
     mean = found.soft_density / float(found.density)
-    names = found.instance.feature_names
-    terms = [(n, mean * w) for n, w in zip(names, found.mechanism.weights, strict=True) if w]
+    scale = np.ones(instance.width) if instance.units is None else instance.units.scale
+    length = float(np.linalg.norm(found.mechanism.weights))
+    changes = mean * np.array(found.mechanism.weights) * scale / length
+    terms = [(n, c) for n, c in zip(instance.feature_names, changes, strict=True) if c]
     terms.sort(key=lambda term: -abs(term[1]))
     parts = [f"{name} {change:+.3g}" for name, change in terms[:MOST_TERMS]]
     return "on average " + ", ".join(parts) + ", …" * (len(terms) > MOST_TERMS)
+
+
+def _share(gain: Fraction, known: Known) -> str:
+    """The part of the best gain known that a gain is, against both ends of what is known."""
+    least = float(gain) / known.upper
+    most = min(1.0, float(gain) / known.lower) if known.lower > 0 else 1.0
+    low, high = math.floor(least * 1000) / 1000, math.ceil(most * 1000 - 1e-9) / 1000
+    return f"{low:.1%}" if high - low <= 0.001 else f"{low:.1%} to {high:.1%}"
 
 
 # ------------------------------------------------------------------ results
@@ -214,6 +239,7 @@ def tell_answer(
     plot: Path | None = None,
     no_picture: str | None = None,
     out: Path | None = None,
+    digits: int | None = None,
 ) -> None:
     """Print an oracle's answer on stdout."""
     with in_one_piece() as console:
@@ -237,7 +263,8 @@ def tell_answer(
         )
         tell_entries(console, entries)
         if answer.recount is not None:
-            _tell_rule(console, answer.recount)
+            measure: Measure = "gain" if answer.soft else "density"
+            _tell_rule(console, printed(answer.recount, digits, measure))
             _tell_file(console, out)
         tell_picture(console, "the rule", plot, no_picture)
 
@@ -259,6 +286,7 @@ def _bounds(answer: Answer, status: str) -> str:
 
 def tell_solution(
     found: Solution,
+    rule: PrintedRule | None,
     plot: Path | None = None,
     no_picture: str | None = None,
 ) -> None:
@@ -278,30 +306,41 @@ def tell_solution(
         if found.recount is None:
             entries["gain"] = "0: no rule was found"
         else:
-            rule = found.recount
-            entries["gain"] = (
-                f"{float(found.gain):.6g}: mean quality rises from {float(rule.baseline):.6g} to"
-                f" {float(rule.value):.6g}; {float(rule.density):.1%} move"
-            )
+            entries["gain"] = f"{down(found.gain)}: {_effect(found.recount)}"
             entries["η"] = f"{found.eta:.6g}"
+            if found.thresholds == "best" and found.gain_two is not None:
+                share = _percent(found.gain_two / found.gain) if found.gain else "all"
+                entries["Lemma 4"] = (
+                    f"gain {down(found.gain_two)} with the paper's two thresholds, {share} of it"
+                )
         bound = found.bound
         on_grid = "" if bound.scope == "all" else " with these η"
-        entries["proved"] = (
-            f"gain ≥ {down(bound.factor, 4)}·opt − {up(bound.additive, 4)}, and no rule gains"
-            f" more than {up(bound.upper)} (attested, over all rules{on_grid})"
+        entries["attested"] = (
+            f"gain ≥ {down(bound.factor, 4)}·opt − {up(bound.additive, 4)}, and no rule{on_grid}"
+            f" gains more than {up(bound.upper)}"
         )
         if instance.known is not None and instance.known.lower > 0:
-            share = float(found.gain) / instance.known.upper
             within = _within(instance.known.lower, instance.known.upper)
-            entries["known"] = f"best gain {within}; this is at least {share:.1%} of it"
+            entries["known"] = (
+                f"best gain {within}; this is {_share(found.gain, instance.known)} of it"
+            )
         tell_entries(console, entries)
-        if found.recount is not None:
-            _tell_rule(console, found.recount)
+        if rule is not None:
+            _tell_rule(console, rule)
         tell_picture(console, "the run and the rule", plot, no_picture)
+
+
+def _effect(found: Recount) -> str:
+    """What a rule does to mean quality, and to how many."""
+    return (
+        f"mean quality rises from {float(found.baseline):.6g} to {float(found.value):.6g};"
+        f" {float(found.density):.1%} move, {float(found.accepted_share):.1%} are accepted"
+    )
 
 
 def tell_certificate(
     found: Certificate,
+    rule: PrintedRule | None,
     others: list[Rival],
     out: Path | None = None,
     plot: Path | None = None,
@@ -310,25 +349,24 @@ def tell_certificate(
     with in_one_piece() as console:
         tell_heading(console, found.instance.name)
         lower, upper = down(found.lower, 9), up(found.upper, 9)
-        state = "optimal" if found.status == "optimal" else "a gap is left open"
+        state, why = "optimal", ""
+        if found.status != "optimal":
+            state, finished = "a gap is left open", found.stop is Stop.FINISHED
+            why = f"; {'floats resolve no more' if finished else found.stop.value}"
         work = ", ".join(f"{n:,} {what}" for what, n in found.work.items())
         entries = {
             "best gain": f"at least {lower}, at most {upper}: {state}, gap {up(found.gap, 2)}",
             "level": _LEVELS[found.level],
             "scope": found.scope,
-            "work": f"{found.engine}, {work}; {found.seconds:.2f} s; {found.stop.value}",
+            "work": f"{found.engine}, {work}; {found.seconds:.2f} s{why}",
         }
         if found.recount is None:
             entries["rule"] = "none: no rule on what the planner sees gains anything"
         else:
-            rule = found.recount
-            entries["quality"] = (
-                f"rises from {float(rule.baseline):.6g} to {float(rule.value):.6g} on average;"
-                f" {float(rule.density):.1%} move"
-            )
+            entries["effect"] = _effect(found.recount)
         tell_entries(console, entries)
-        if found.recount is not None:
-            _tell_rule(console, found.recount)
+        if rule is not None:
+            _tell_rule(console, rule)
         if others:
             _tell_rivals(console, others)
         _tell_file(console, out)

@@ -30,6 +30,7 @@ from typing import Any, Literal
 import numpy as np
 
 from mipmech.errors import InputError
+from mipmech.model.edge import steady
 from mipmech.model.geometry import Geometry, reduce, seen_square
 from mipmech.model.grading import ExactDirection, Recount
 from mipmech.model.instance import Instance
@@ -110,7 +111,7 @@ def projection_rule(
     --------
     >>> sample = Instance.from_arrays([[0.0, 1.0], [0.5, 0.0]], [1.0, 2.0], visible=[0], cost=1.0)
     >>> rule = projection_rule(sample)
-    >>> rule.recount.mechanism.threshold, float(rule.recount.gain)
+    >>> round(rule.recount.mechanism.threshold, 9), round(float(rule.recount.gain), 9)
     (1.0, 0.75)
     >>> round(rule.factor, 6), round(rule.promised, 6)
     (0.75, 0.333333)
@@ -133,6 +134,7 @@ def projection_rule(
         found = best_of_levels(
             direction, along, levels, slack, lambda i: direction.threshold(float(levels[i]))
         )
+    found = steady(found)
     factor = round_down(found.gain / Fraction(gain_ceiling(instance)))
     return ProjectionRule(found, factor, promised, tried)
 

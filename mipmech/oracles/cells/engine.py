@@ -56,6 +56,7 @@ import numpy as np
 
 from mipmech.budget import Stop, Timer
 from mipmech.errors import InputError
+from mipmech.model.edge import steady
 from mipmech.model.geometry import Geometry
 from mipmech.model.grading import Recount
 from mipmech.model.mechanism import Mechanism, from_reduced
@@ -67,7 +68,7 @@ from mipmech.oracles.cells.search import CellSearch
 from mipmech.oracles.shared.goals import Density, Goal, SoftDensity
 from mipmech.oracles.shared.slices import Slice, slice_at
 from mipmech.rationals import round_down
-from mipmech.tolerances import EPSILON
+from mipmech.tolerances import EPSILON, STEADY_LOSS
 from mipmech.validation import Floats, at_least
 from mipmech.workers.executor import Executor
 from mipmech.workers.ordered import Workers
@@ -259,14 +260,18 @@ class GainSearch:
         self.timer = timer
         self.best = Keeper(lambda found: found.gain)
         self.problem = gain_problem(geometry)
-        factor = 1 / (1 - max(gap, LEAST_GAP)) * (1 - ROOM)
+        gap = max(gap, LEAST_GAP)
+        # A step off the edge that costs more would keep the gap from closing.
+        self.most_loss = min(STEADY_LOSS, gap / 4)
+        factor = 1 / (1 - gap) * (1 - ROOM)
         self.search = CellSearch(
             self.problem, self._offer, timer, factor=factor, keep=keep, tell=tell
         )
 
     def _offer(self, v: Floats, _estimate: float) -> float:
         geometry = self.geometry
-        found = best_threshold(geometry.instance, from_reduced(geometry, v, 0.0))
+        along = from_reduced(geometry, v, 0.0)
+        found = steady(best_threshold(geometry.instance, along), self.most_loss)
         self.best.offer(found)
         return max(0.0, round_down(found.gain / Fraction(geometry.unit)))
 

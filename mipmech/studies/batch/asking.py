@@ -19,6 +19,7 @@ from typing import Any
 from mipmech.budget import Budget, Stop, Trace
 from mipmech.design.certificate import certify, certify_density
 from mipmech.errors import InputError, shorten
+from mipmech.model.edge import steady
 from mipmech.model.families import make
 from mipmech.model.geometry import Geometry, reduce
 from mipmech.model.grading import Recount
@@ -272,7 +273,7 @@ def _call(
     best, found = None, round_down(answer.lower)
     gain = two = 0.0
     if answer.mechanism is not None:
-        best = best_threshold(geometry.instance, answer.mechanism)
+        best = steady(best_threshold(geometry.instance, answer.mechanism))
         gain = max(0.0, round_down(best.gain))
         two = max(0.0, round_down(quarter(geometry.instance, answer.mechanism)[0].gain))
     call = Call(

@@ -233,7 +233,7 @@ TASKS: dict[str, dict[str, Field]] = {
         "grid": Field(fields.one_of(get_args(GridName)), "angular", swept=True),
         "sigma": Field(fields.real(0.0, above=True)),
         "radius": Field(fields.real(0.0, above=True)),
-        "thresholds": Field(fields.one_of(get_args(Thresholds)), "two", swept=True),
+        "thresholds": Field(fields.one_of(get_args(Thresholds)), "best", swept=True),
         "skip": Field(fields.one_of(get_args(Skipping)), "no", swept=True),
     },
     "certify": {

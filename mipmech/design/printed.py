@@ -1,0 +1,277 @@
+"""A rule as it is printed: few digits, in the user's units, and graded with just these digits.
+
+An optimum is a corner: several agents are at the end of their reach at once, and rounding the
+weights loses some of them. So the weights are rounded first, each as coarsely as what it multiplies
+allows, and then the threshold is found again among the multiples of a power of ten. What is printed
+is a rule in its own right, and its gain is the exact one. It keeps clear of the ends of all reaches
+by more than plain arithmetic errs (`model.edge`).
+
+On a general view, weights on features in few digits lie only nearly in the row space; the printed
+rule is graded as a rule on the features that it names.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+
+from mipmech.errors import InputError
+from mipmech.model.edge import Fragile, endangered, plain_error
+from mipmech.model.grading import ExactDirection, Recount
+from mipmech.model.instance import Instance
+from mipmech.model.mechanism import Mechanism
+from mipmech.model.thresholds import soft_profile
+from mipmech.model.view import from_visible
+from mipmech.rationals import clamped, round_down
+from mipmech.tolerances import PRINTED_SHARE
+from mipmech.validation import Floats
+
+Measure = Literal["gain", "density"]
+
+# Digits that are tried in turn until the rule keeps its gain, and the most that may be asked for.
+FEWEST, MOST = 3, 15
+# Thresholds that are graded exactly before one is taken, best first.
+TRIED = 20
+# Weights are moved by one in their last digit so often, if that costs fewer looks at agents.
+SWEEPS, MOVES = 8, 2_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class PrintedRule:
+    """A rule in few digits, and what it does.
+
+    Attributes
+    ----------
+    weights : mapping of str to Decimal
+        By feature, in the user's units; only those that are not 0.
+    threshold : Decimal
+    recount : Recount
+        The exact outcome with just these digits.
+    original : Recount
+        The rule that was rounded.
+    digits : int
+        It is rounded to about this many digits of the reach.
+    measure : {"gain", "density"}
+        What its threshold makes as large as possible.
+    """
+
+    weights: Mapping[str, Decimal]
+    threshold: Decimal
+    recount: Recount
+    original: Recount
+    digits: int
+    measure: Measure = "gain"
+
+    @property
+    def gain(self) -> Fraction:
+        """Its exact gain."""
+        return self.recount.gain
+
+    @cached_property
+    def share(self) -> Fraction:
+        """Its part of what the rule that was rounded has; 1 if that has nothing."""
+        original: Fraction = getattr(self.original, self.measure)
+        mine: Fraction = getattr(self.recount, self.measure)
+        return mine / original if original > 0 else Fraction(1)
+
+    def __str__(self) -> str:
+        terms = sorted(self.weights.items(), key=lambda term: -abs(term[1]))
+        if len(terms) == 1 and terms[0][1] == 1:
+            score = terms[0][0]
+        else:
+            score = " ".join(f"{plain(value, '+')} {name}" for name, value in terms).lstrip("+")
+        return f"{score} ≥ {plain(self.threshold)}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The object printed under ``--json``."""
+        return {
+            "text": str(self),
+            "weights": {name: float(value) for name, value in self.weights.items()},
+            "threshold": float(self.threshold),
+            self.measure: round_down(getattr(self.recount, self.measure)),
+            "share": round_down(self.share),
+            "digits": self.digits,
+        }
+
+
+def facts(found: Recount | None, rule: PrintedRule | None, edge: Fragile | None) -> dict[str, Any]:
+    """What is printed about the rule of a result, for ``--json``; None where there is no rule."""
+    return {
+        "printed": None if rule is None else rule.to_dict(),
+        "moving_share": None if found is None else float(found.density),
+        "accepted_share": None if found is None else float(found.accepted_share),
+        "fragile": None if edge is None else edge.to_dict(),
+    }
+
+
+def plain(value: Decimal, sign: str = "") -> str:
+    """A decimal as it is typed: no power of ten unless it is very large or very small.
+
+    >>> plain(Decimal("0.02500")), plain(Decimal("1E+3"), "+"), plain(Decimal("-1E-9"))
+    ('0.025', '+1000', '-1e-9')
+    """
+    shown = value.normalize()
+    if shown and not -7 <= shown.adjusted() <= 15:
+        return f"{shown:{sign}e}"
+    return f"{shown:{sign}f}"
+
+
+def printed(found: Recount, digits: int | None = None, measure: Measure = "gain") -> PrintedRule:
+    """A rule rounded for people to type, its threshold found again.
+
+    Parameters
+    ----------
+    found : Recount
+        The rule.
+    digits : int, optional
+        Digits of the reach that weights and threshold resolve; by default as few as keep 99.9 % of
+        the gain.
+    measure : {"gain", "density"}
+        What the threshold is to make as large as possible.
+
+    Examples
+    --------
+    >>> from mipmech.model import best_threshold
+    >>> sample = Instance.from_arrays([[0.0], [1 / 3]], [1.0], visible=[0], cost=1.0)
+    >>> rule = printed(best_threshold(sample, Mechanism((1.0,), 0.0)))
+    >>> str(rule), rule.share >= 0.999
+    ('x0 ≥ 0.9999', True)
+    """
+    if digits is not None and not 1 <= digits <= MOST:
+        raise InputError(f"is {digits}; give a number from 1 to {MOST}", field="digits")
+    press = _Press(found, measure)
+    best: PrintedRule | None = None
+    for number in range(FEWEST, MOST + 1) if digits is None else (digits,):
+        rule = press.rule(number)
+        if best is None or rule.share > best.share:
+            best = rule
+        if best.share >= PRINTED_SHARE:
+            break
+    assert best is not None
+    return best
+
+
+class _Press:
+    """Rounds one rule.
+
+    weights : (n,) array, in the user's units
+    spreads : (n,) array, how much each feature varies, or moves, in the user's units
+    """
+
+    def __init__(self, found: Recount, measure: Measure) -> None:
+        self.found = found
+        self.measure: Measure = measure
+        instance = found.instance
+        self.names = instance.feature_names
+        if instance.view.columns is None:
+            seen = from_visible(range(instance.width), instance.width)
+            instance = replace(instance, view=seen)
+        self.instance: Instance = instance
+        units = instance.units
+        self.scale = np.ones(instance.width) if units is None else np.array(units.scale)
+        centre = np.zeros(instance.width) if units is None else np.array(units.centre)
+        self.centre = [Fraction(float(c)) for c in centre]
+        counts = instance.weights > 0
+        movers = found.covered[counts[found.covered]]
+        of = movers if len(movers) else np.flatnonzero(counts)
+        self.reach = float(np.median(1 / instance.cost[of]))
+        around = np.abs(instance.agents[counts] - instance.centre).mean(axis=0)
+        self.spreads = np.maximum(2 * around, self.reach) * self.scale
+        weights = np.array(found.mechanism.weights) / np.abs(found.mechanism.weights).max()
+        self.weights: Floats = weights / self.scale
+
+    def rule(self, digits: int) -> PrintedRule:
+        """The best of the rules that were tried with so many digits."""
+        weights, fine = self._leading(digits)
+        places = [_place(fine / spread) for spread in self.spreads]
+        rounded = [_at(w, place) for w, place in zip(weights, places, strict=True)]
+        if not any(rounded):  # one digit of many like weights: keep the largest
+            largest = int(np.argmax(np.abs(weights)))
+            rounded[largest] = Decimal(1).copy_sign(Decimal(float(weights[largest])))
+        place = _place(fine)
+        best = self._graded(rounded, place, digits)
+        looks = 2 * self.instance.size * sum(map(bool, rounded))
+        for _ in range(min(SWEEPS, MOVES // looks)):
+            if best.share >= PRINTED_SHARE:
+                break
+            tried = [self._graded(near, place, digits) for near in _neighbours(rounded, places)]
+            better = max(tried, key=lambda rule: rule.share, default=best)
+            if better.share <= best.share:
+                break
+            best = better
+            rounded = [better.weights.get(name, Decimal(0)) for name in self.names]
+        return best
+
+    def _leading(self, digits: int) -> tuple[Floats, float]:
+        """Weights of which the largest is 1, and what a score is rounded to."""
+        weights = self.weights.copy()
+        for _ in range(2):  # once more without those that do not matter
+            weights /= np.abs(weights).max()
+            fine = self.reach * float(np.linalg.norm(weights * self.scale)) * 10.0**-digits
+            weights[np.abs(weights) * self.spreads < fine / 2] = 0.0
+        return weights, fine
+
+    def _graded(self, rounded: list[Decimal], place: int, digits: int) -> PrintedRule:
+        """These weights with the best threshold that is a multiple of 10^place."""
+        step = Fraction(10) ** place
+        mechanism = Mechanism(
+            tuple(float(w) * float(s) for w, s in zip(rounded, self.scale, strict=True)), 0.0
+        )
+        direction = ExactDirection(self.instance, mechanism)
+        terms = zip(rounded, self.centre, strict=True)
+        moved = sum((Fraction(w) * c for w, c in terms), Fraction(0))
+        room = plain_error(direction, mechanism.weights)
+        # A level e is the threshold (first + rest + e)·step, in the user's units.
+        start = (direction.centre_score / direction.line.factor + moved) / step
+        first = math.floor(start)
+        rest = float(start - first)
+        height = float(step * direction.line.factor)
+        ends = direction.scores + direction.limits - 2 * room
+        multiples = np.unique(np.floor(rest + ends[self.instance.weights > 0] / height))
+        levels = (multiples - rest) * height
+        soft, mass = soft_profile(direction, levels)
+        values = soft if self.measure == "gain" else mass
+        best: tuple[Fraction, Recount, Fraction] | None = None
+        for i in np.argsort(-values, kind="stable")[:TRIED]:
+            threshold = (first + int(multiples[i])) * step
+            found = direction.recount(mechanism, clamped(threshold - moved))
+            value = found.moved if self.measure == "gain" else found.density
+            if best is None or value > best[0]:
+                near = endangered(direction, found, room)
+                if len(near) == 0 or best is None:
+                    best = (value if len(near) == 0 else Fraction(0), found, threshold)
+            elif float(best[0]) >= values[i]:
+                break
+        assert best is not None
+        shown = {name: w for name, w in zip(self.names, rounded, strict=True) if w}
+        numerator = best[2] / step
+        decimal = Decimal(int(numerator)).scaleb(place)
+        return PrintedRule(shown, decimal, best[1], self.found, digits, self.measure)
+
+
+def _place(value: float) -> int:
+    """The power of ten that is nearest to a positive number."""
+    return round(math.log10(value))
+
+
+def _at(value: float, place: int) -> Decimal:
+    """A number rounded to a multiple of 10^place."""
+    return Decimal(round(Fraction(float(value)) / Fraction(10) ** place)).scaleb(place)
+
+
+def _neighbours(rounded: list[Decimal], places: list[int]) -> Iterator[list[Decimal]]:
+    """The same weights with one of them, but not the largest, moved by one in its last digit."""
+    largest = max(range(len(rounded)), key=lambda j: abs(rounded[j]))
+    for j, weight in enumerate(rounded):
+        if weight and j != largest:
+            for sign in (1, -1):
+                changed = list(rounded)
+                changed[j] = weight + Decimal(sign).scaleb(places[j])
+                yield changed
