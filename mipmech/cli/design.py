@@ -33,7 +33,7 @@ from mipmech.design import algorithm1, certificate
 from mipmech.design.baselines import Rival, check_names, rivals
 from mipmech.design.certificate import DEFAULT_GAP, certify_density, check_on
 from mipmech.design.describe import describe
-from mipmech.design.printed import PrintedRule, printed
+from mipmech.design.printed import PrintedRule, check_digits, printed
 from mipmech.errors import InputError
 from mipmech.files import reason
 from mipmech.model import families
@@ -133,6 +133,7 @@ def oracle(
     threads: SolverThreads = 1,
 ) -> int:
     """Ask an oracle once: the densest mechanism with u·p = η, with a bound."""
+    check_digits(digits)
     asked = _oracle(name, norm=norm, segments=segments, solver=solver)
     if gap is not None and not gap >= 0:
         raise InputError(f"is {gap}; give 0 or more", field="gap")
@@ -225,6 +226,7 @@ def solve(
     threads: SolverThreads = 1,
 ) -> int:
     """Algorithm 1: ask an oracle at many η, and keep the rule of greatest gain."""
+    check_digits(digits)
     asked = _oracle(name, norm=norm, segments=segments, solver=solver)
     with shell.saying(f"reading {instance}"):
         sample = Instance.load(instance)
@@ -273,6 +275,7 @@ def certify(
     local_cluster: LocalCluster = None,
 ) -> int:
     """The best rule of all, with a proof that none gains more."""
+    check_digits(digits)
     names = [] if against is None else [name.strip() for name in against.split(",")]
     check_names(names)
     check_choice(workers, scheduler, local_cluster)

@@ -144,8 +144,7 @@ def printed(found: Recount, digits: int | None = None, measure: Measure = "gain"
     >>> str(rule), rule.share >= 0.999
     ('x0 ≥ 0.9999', True)
     """
-    if digits is not None and not 1 <= digits <= MOST:
-        raise InputError(f"is {digits}; give a number from 1 to {MOST}", field="digits")
+    check_digits(digits)
     press = _Press(found, measure)
     best: PrintedRule | None = None
     for number in range(FEWEST, MOST + 1) if digits is None else (digits,):
@@ -156,6 +155,12 @@ def printed(found: Recount, digits: int | None = None, measure: Measure = "gain"
             break
     assert best is not None
     return best
+
+
+def check_digits(digits: int | None) -> None:
+    """Refuse what no rule can be printed in, before any work is done."""
+    if digits is not None and not 1 <= digits <= MOST:
+        raise InputError(f"is {digits}; give a number from 1 to {MOST}", field="digits")
 
 
 class _Press:

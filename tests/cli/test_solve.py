@@ -143,8 +143,10 @@ def test_nothing_to_solve(capsys, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("oracle", "--eta", "1", "--eta-fraction", "1"), "either eta or eta_fraction"),
-        (("oracle",), "either eta or eta_fraction"),
+        (("oracle", "--eta", "1", "--eta-fraction", "1"), "given in two ways"),
+        (("oracle",), "--eta 0.3 or --eta-fraction 0.8"),
+        (("solve", "--digits", "0"), "digits"),
+        (("oracle", "--eta", "0.1", "--digits", "16"), "digits"),
         (("oracle", "--eta", "nan"), "finite"),
         (("oracle", "--eta", "0.1", "--oracle", "delphi"), "there is no oracle 'delphi'"),
         (("oracle", "--eta", "0.1", "--gap", "-1"), "gap"),
