@@ -37,6 +37,9 @@ Measure = Literal["gain", "density"]
 
 # Digits that are tried in turn until the rule keeps its gain, and the most that may be asked for.
 FEWEST, MOST = 3, 15
+# Where a rule keeps no more of its gain, rounding is about as large as the reach (data at 1e15 with
+# a reach of 1): no threshold keeps clear of all ends, and the rule is right in rationals only.
+SWALLOWED = 0.9
 # Thresholds that are graded exactly before one is taken, best first.
 TRIED = 20
 # Weights are moved by one in their last digit so often, if that costs fewer looks at agents.
@@ -146,15 +149,16 @@ def printed(found: Recount, digits: int | None = None, measure: Measure = "gain"
     """
     check_digits(digits)
     press = _Press(found, measure)
-    best: PrintedRule | None = None
-    for number in range(FEWEST, MOST + 1) if digits is None else (digits,):
-        rule = press.rule(number)
-        if best is None or rule.share > best.share:
-            best = rule
+    numbers = range(FEWEST, MOST + 1) if digits is None else (digits,)
+    best = press.rule(numbers[0], clear=True)
+    for number in numbers[1:]:
         if best.share >= PRINTED_SHARE:
-            break
-    assert best is not None
-    return best
+            return best
+        best = max(best, press.rule(number, clear=True), key=lambda rule: rule.share)
+    if best.share > SWALLOWED:
+        return best
+    tried = [press.rule(number, clear=False) for number in numbers]
+    return max(best, *tried, key=lambda rule: rule.share)
 
 
 def check_digits(digits: int | None) -> None:
@@ -166,6 +170,7 @@ def check_digits(digits: int | None) -> None:
 class _Press:
     """Rounds one rule.
 
+    reach : how far people move on average, or could if nobody does
     weights : (n,) array, in the user's units
     spreads : (n,) array, how much each feature varies, or moves, in the user's units
     """
@@ -185,15 +190,21 @@ class _Press:
         self.centre = [Fraction(float(c)) for c in centre]
         counts = instance.weights > 0
         movers = found.covered[counts[found.covered]]
-        of = movers if len(movers) else np.flatnonzero(counts)
-        self.reach = float(np.median(1 / instance.cost[of]))
+        if len(movers):
+            self.reach = found.soft_density / float(found.density)
+        if not len(movers) or self.reach == 0:
+            self.reach = float(np.median(1 / instance.cost[counts]))
         around = np.abs(instance.agents[counts] - instance.centre).mean(axis=0)
         self.spreads = np.maximum(2 * around, self.reach) * self.scale
         weights = np.array(found.mechanism.weights) / np.abs(found.mechanism.weights).max()
         self.weights: Floats = weights / self.scale
 
-    def rule(self, digits: int) -> PrintedRule:
-        """The best of the rules that were tried with so many digits."""
+    def rule(self, digits: int, clear: bool) -> PrintedRule:
+        """The best of the rules that were tried with so many digits.
+
+        clear : whether its threshold keeps clear of the ends of reaches
+        """
+        self.room = 1.0 if clear else 0.0
         weights, fine = self._leading(digits)
         places = [_place(fine / spread) for spread in self.spreads]
         rounded = [_at(w, place) for w, place in zip(weights, places, strict=True)]
@@ -232,7 +243,7 @@ class _Press:
         direction = ExactDirection(self.instance, mechanism)
         terms = zip(rounded, self.centre, strict=True)
         moved = sum((Fraction(w) * c for w, c in terms), Fraction(0))
-        room = plain_error(direction, mechanism.weights)
+        room = self.room * plain_error(direction, mechanism.weights)
         # A level e is the threshold (first + rest + e)·step, in the user's units.
         start = (direction.centre_score / direction.line.factor + moved) / step
         first = math.floor(start)
