@@ -225,8 +225,8 @@ def _share(gain: Fraction, known: Known) -> str:
     """The part of the best gain known that a gain is, against both ends of what is known."""
     least = float(gain) / known.upper
     most = min(1.0, float(gain) / known.lower) if known.lower > 0 else 1.0
-    low, high = math.floor(least * 1000) / 1000, math.ceil(most * 1000 - 1e-9) / 1000
-    return f"{low:.1%}" if high - low <= 0.001 else f"{low:.1%} to {high:.1%}"
+    low, high = math.floor(least * 1000), math.ceil(most * 1000 - 1e-9)
+    return f"{low / 10}%" if high <= low + 1 else f"{low / 10}% to {high / 10}%"
 
 
 # ------------------------------------------------------------------ results
