@@ -104,7 +104,7 @@ FAULTS = {
     "CSV broken quote": (changed(agents={"csv": "quote.csv"}), "is not CSV"),
     "CSV in Latin-1": (changed(agents={"csv": "latin.csv"}), "is not UTF-8"),
     "CSV header twice": (changed(agents={"csv": "twice.csv"}, features=DROP), "has 'a' twice"),
-    "CSV without a feature": (changed(agents={"csv": "good.csv"}, features=["a", "c"]), "features: there is no column 'c'; there are 'a, b'"),
+    "CSV without a feature": (changed(agents={"csv": "good.csv"}, features=["a", "c"]), "features: there is no column 'c'; there are a, b"),
     "CSV with a feature misspelt": (changed(agents={"csv": "messy.csv"}, features=["GPA"]), "(did you mean 'gpa'?)"),
     "CSV with a feature twice": (changed(agents={"csv": "messy.csv"}, features=["gpa", "gpa"]), "features, row 1: has 'gpa' twice"),
     "CSV with a text as feature": (changed(agents={"csv": "messy.csv"}, features=["gpa", "id"]), "agents, row 0: has 'Zoë_1' under 'id'; expected a plain number (line 2)"),

@@ -222,8 +222,8 @@ def complete(table: CsvTable, choice: Choice, drop_blank: bool) -> tuple[CsvTabl
         first = rows[0]
         name = next(n for n in used if tables.is_missing(table.texts(n)[first]))
         more = f", and {count(len(rows) - 1, 'more row')} have gaps" * (len(rows) > 1)
-        said = f"has no number under {shorten(name)}{table.line(first)}{more}; fill in, or leave"
-        said += " such rows out: --drop-blank, or drop_blank=True"
+        said = f"has no number under {shorten(name)}{table.line(first)}{more}; fill them in, or"
+        said += " leave such rows out (--drop-blank, in Python drop_blank=True)"
         raise InputError(said, file=table.path, field="agents", row=first)
     if len(rows) == table.size:
         said = "has gaps in every row; choose columns with fewer gaps"

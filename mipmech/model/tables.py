@@ -23,12 +23,15 @@ from numpy.typing import NDArray
 
 from mipmech import files
 from mipmech.errors import InputError, did_you_mean, shorten
+from mipmech.text import clean, short
 from mipmech.validation import Floats
 
 FIELD = "agents"
 # A header of a plain array takes about a hundred bytes.
 LONGEST_NPY_HEADER = 10_000
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs"}
+# In a message; the middle of a longer list is left out.
+LONGEST_LIST = 200
 # What people and programs write where there is no number.
 MISSING = frozenset({"", ".", "-", "?", "na", "n/a", "nan", "null", "none", "missing"})
 # A number with a decimal comma, and one that may as well have a comma between its thousands.
@@ -42,8 +45,13 @@ def _fault(path: Path, message: str, row: int | None = None, field: str = FIELD)
 
 def unknown_column(name: str, known: Sequence[str], field: str) -> InputError:
     """The error for a column that is not there."""
-    said = f"there is no column {shorten(name)}; there are {shorten(', '.join(known), 200)}"
+    said = f"there is no column {shorten(name)}; there are {listed_columns(known)}"
     return InputError(said + did_you_mean(name, known), field=field)
+
+
+def listed_columns(names: Sequence[str]) -> str:
+    """The names of columns in a message."""
+    return short(clean(", ".join(names)), LONGEST_LIST)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
