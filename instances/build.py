@@ -24,6 +24,7 @@ sys.path.insert(0, str(ROOT))  # the referee is part of the tests, not of the pa
 
 from mipmech import Instance, make_instance  # noqa: E402
 from mipmech.model import Known, example1  # noqa: E402
+from mipmech.model.units import Units  # noqa: E402
 from mipmech.rationals import round_down, round_up  # noqa: E402
 from tests import referee  # noqa: E402
 
@@ -183,7 +184,8 @@ def fitted(name: str, outcome: str, features: list[str]) -> tuple[dict, np.ndarr
     """Standardised features and the least-squares quality, as arguments of from_arrays."""
     values, result, rows = read_raw(name, outcome, features)
     deviation = values.std(axis=0)
-    standard = np.round((values - values.mean(axis=0)) / deviation, 4)
+    centre = values.mean(axis=0)
+    standard = np.round((values - centre) / deviation, 4)
     design = np.column_stack([standard, np.ones(len(result))])
     *slopes, level = np.linalg.lstsq(design, result, rcond=None)[0]
     parts = {
@@ -191,6 +193,8 @@ def fitted(name: str, outcome: str, features: list[str]) -> tuple[dict, np.ndarr
         "quality": np.round(slopes, 4),
         "quality_offset": -round(float(level), 4),
         "features": features,
+        # As exact as the rounded agents: rules are shown in the units of the raw table.
+        "units": Units(tuple(np.round(centre, 4)), tuple(np.round(deviation, 4))),
     }
     return parts, deviation, rows
 

@@ -6,11 +6,12 @@ Every check raises `InputError` with the field and the row; booleans are not num
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mipmech.errors import InputError, shorten
+from mipmech.errors import InputError, did_you_mean, shorten
 from mipmech.tolerances import LARGEST, SMALLEST
 
 Floats = NDArray[np.float64]
@@ -71,6 +72,21 @@ def numbers(value: object, field: str) -> Floats:
         if type(entry) is not float and not is_number(entry):
             raise InputError(f"is {kind(entry)}; expected a number", field=field, row=row)
     return np.array(value, dtype=np.float64)
+
+
+def by_name(value: Mapping[str, object], names: Sequence[str], field: str) -> Floats:
+    """Numbers by name as an array over the names, 0 for those that are left out."""
+    result = np.zeros(len(names))
+    for name, entry in value.items():
+        if name not in names:
+            known = shorten(", ".join(names), 200)
+            said = f"names {shorten(name)}, which is not among the features {known}"
+            raise InputError(said + did_you_mean(str(name), names), field=field)
+        if not is_number(entry):
+            said = f"has {kind(entry)} for {shorten(name)}; expected a number"
+            raise InputError(said, field=field)
+        result[list(names).index(name)] = number(entry, field)
+    return result
 
 
 def rows(value: object, field: str) -> Floats:

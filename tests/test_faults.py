@@ -34,6 +34,11 @@ def seen(**fields):
     return changed(visible=DROP, **fields)
 
 
+def messy(**fields):
+    """A CSV file with text in it, of which two columns are features."""
+    return changed(agents={"csv": "messy.csv"}, features=["gpa", "sat"], visible=["sat"], **fields)
+
+
 # name -> (text of the file, what the message must say)
 FAULTS = {
     "format missing": (changed(format=DROP), "format: is missing"),
@@ -94,12 +99,45 @@ FAULTS = {
     "CSV with 1_000 and old line ends": (changed(agents={"csv": "old.csv"}), "row 0: has '1_000'"),
     "CSV with semicolons": (changed(agents={"csv": "semi.csv"}), "is separated by semicolons"),
     "CSV with tabs": (changed(agents={"csv": "tabs.csv"}), "is separated by tabs"),
-    "CSV with an index": (changed(agents={"csv": "index.csv"}), "write it with index=False"),
-    "CSV with a nameless column": (changed(agents={"csv": "anon.csv"}), "without a name; name it"),
+    "CSV with an index": (changed(agents={"csv": "index.csv"}, features=DROP), "write it with index=False"),
+    "CSV with a nameless column": (changed(agents={"csv": "anon.csv"}, features=DROP), "without a name; name it"),
     "CSV broken quote": (changed(agents={"csv": "quote.csv"}), "is not CSV"),
     "CSV in Latin-1": (changed(agents={"csv": "latin.csv"}), "is not UTF-8"),
     "CSV header twice": (changed(agents={"csv": "twice.csv"}, features=DROP), "has 'a' twice"),
-    "CSV header against features": (changed(agents={"csv": "good.csv"}, features=["a", "c"]), "differ"),
+    "CSV without a feature": (changed(agents={"csv": "good.csv"}, features=["a", "c"]), "features: there is no column 'c'; there are a, b"),
+    "CSV with a feature misspelt": (changed(agents={"csv": "messy.csv"}, features=["GPA"]), "(did you mean 'gpa'?)"),
+    "CSV with a feature twice": (changed(agents={"csv": "messy.csv"}, features=["gpa", "gpa"]), "features, row 1: has 'gpa' twice"),
+    "CSV with a text as feature": (changed(agents={"csv": "messy.csv"}, features=["gpa", "id"]), "agents, row 0: has 'Zoë_1' under 'id'; expected a plain number (line 2)"),
+    "CSV with two features of one name": (changed(agents={"csv": "twice.csv"}, features=["a"], quality=[1]), "there are 2 such columns"),
+    "CSV with text and no selection": (changed(agents={"csv": "messy.csv"}, features=DROP), "list those that are in 'features'"),
+    "quality by names without names": (changed(quality={"a": 1}, features=DROP, visible=[0]), "quality: names features, but the instance has no 'features'"),
+    "quality of an unknown feature": (changed(quality={"A": 1}), "(did you mean 'a'?)"),
+    "quality by name not a number": (changed(quality={"a": "1"}), "quality: has the text '1' for 'a'; expected a number"),
+    "quality by name a boolean": (changed(quality={"a": True}), "quality: has true for 'a'"),
+    "quality by name infinite": (changed(quality={"a": float("inf")}), "quality: is infinite"),
+    "quality by name all zero": (changed(quality={"a": 0}), "quality: is zero"),
+    "quality an empty object": (changed(quality={}), "quality: is zero"),
+    "cost a column without CSV": (changed(cost={"column": "c"}), "cost: names the column 'c', but the agents are in no CSV file"),
+    "cost an unknown column": (messy(cost={"column": "costs"}), "cost: there is no column 'costs'"),
+    "cost a column of text": (messy(cost={"column": "id"}), "cost, row 0: has 'Zoë_1' under 'id'"),
+    "cost a column with zero": (messy(cost={"column": "none"}), "cost, row 1: is 0; it must be above 0"),
+    "cost an object of another kind": (messy(cost={"col": "c"}), 'cost: is an object; one that names a column is written {"column": "name"}'),
+    "cost a column by number": (messy(cost={"column": 3}), "cost: is an object; one that names"),
+    "weights an unknown column": (messy(weights={"column": "w"}), "weights: there is no column 'w'"),
+    "weights a column of npy": (changed(agents={"npy": "ones.npy"}, weights={"column": "w"}), "weights: names the column 'w', but the agents are in no CSV file"),
+    "ids too few": (changed(ids=["x", "y"]), "ids: has 2 names, 3 expected: one per agent"),
+    "ids with a boolean": (changed(ids=["x", True, "z"]), "ids, row 1: is true; expected text or a whole number"),
+    "ids with a list": (changed(ids=["x", "y", ["z"]]), "ids, row 2: is a list of 1"),
+    "ids mistyped": (changed(ids="x,y,z"), "ids: is the text 'x,y,z'; give a list of texts"),
+    "ids an unknown column": (messy(ids={"column": "name"}), "ids: there is no column 'name'"),
+    "ids a column without CSV": (changed(ids={"column": "id"}), "ids: names the column 'id'"),
+    "units incomplete": (changed(units={"scale": [1, 1]}), 'units: is an object; give {"centre"'),
+    "units mistyped": (changed(units=[1, 1]), "units: is a list of 2"),
+    "units too few": (changed(units={"centre": [0], "scale": [1, 1]}), "units.centre: has 1 numbers, 2 expected"),
+    "units of scale 0": (changed(units={"centre": [0, 0], "scale": [1, 0]}), "units.scale, row 1: is 0; it must be above 0"),
+    "units of tiny scale": (changed(units={"centre": [0, 0], "scale": [1, 1e-200]}), "units.scale, row 1: is 1e-200; it must be at least"),
+    "units with NaN": (changed(units={"centre": [0, 0], "scale": [1, float("nan")]}), "units.scale, row 1: is not a number"),
+    "units with text": (changed(units={"centre": ["0", 0], "scale": [1, 1]}), "units.centre, row 0: is the text '0'"),
     "npy is text": (changed(agents={"npy": "good.csv"}), "is not an npy file"),
     "npy pickled": (changed(agents={"npy": "pickled.npy"}), "pickled Python objects"),
     "npy a bare pickle": (changed(agents={"npy": "bare.npy"}), "is not an npy file"),
@@ -196,6 +234,7 @@ def folder(tmp_path):
         "twice": "a,a\n1,2\n", "old": "a,b\r1,1_000\r",
         "semi": "a;b\n1,5;2\n", "tabs": "a\tb\n1\t2\n", "index": ",a,b\n0,1,2\n1,3,4\n",
         "anon": ",a\n7,1\n",
+        "messy": "id,gpa,sat,c,none\nZoë_1,3.5,700,2,1\nBo,2.5,600,3,0\n",
     }  # fmt: skip
     for name, text in tables.items():
         (inside / f"{name}.csv").write_text(text)
@@ -205,6 +244,7 @@ def folder(tmp_path):
     np.save(inside / "bool.npy", np.ones((2, 2), bool))
     np.save(inside / "complex.npy", np.ones((2, 2), complex))
     np.save(inside / "line.npy", np.ones(2))
+    np.save(inside / "ones.npy", np.ones((2, 2)))
     np.save(inside / "nan.npy", np.array([[1.0, np.nan]]))
     np.save(inside / "ints.npy", np.array([[2**60 + 1, 1]]))
     np.save(inside / "cut.npy", np.ones((100, 2)))

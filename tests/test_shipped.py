@@ -6,6 +6,7 @@ import json
 import runpy
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from instances.build import LARGE, with_known
@@ -172,9 +173,28 @@ def test_build_makes_what_is_shipped(tmp_path):
         shipped_one = Instance.load(path)
         assert again.digest == shipped_one.digest
         assert (again.name, again.source) == (shipped_one.name, shipped_one.source)
+        assert again.units == shipped_one.units
         if shipped_one.known is not None:
             assert again.known.how == shipped_one.known.how
             assert again.known.upper == pytest.approx(shipped_one.known.upper)
+
+
+@pytest.mark.parametrize(
+    ("name", "raw", "columns"),
+    [
+        ("satgpa-view", "satgpa", ["sat_v", "sat_m", "hs_gpa"]),
+        ("first-year", "first_year_gpa", ["HSGPA", "SATV", "SATM", "HU", "SS"]),
+    ],
+)
+def test_units_lead_back_to_the_raw_tables(name, raw, columns):
+    sample = Instance.load(FOLDER / "real" / f"{name}.json")
+    table = Instance.from_csv(
+        FOLDER / "real/raw" / f"{raw}.csv", quality={columns[0]: 1}, visible=columns, cost=1,
+        features=columns,
+    )  # fmt: skip
+    back = np.array(sample.units.centre) + sample.agents * sample.units.scale
+    assert sample.feature_names == table.feature_names
+    assert back == pytest.approx(table.agents, rel=1e-3, abs=1e-3)
 
 
 def test_every_folder_is_described():

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from mipmech.budget import Timer
+from mipmech.design.caveats import caveats
 from mipmech.model.geometry import Geometry, reduce
 from mipmech.model.grading import baseline
 from mipmech.model.instance import Instance
@@ -22,6 +23,7 @@ class Description:
     ceiling : no mechanism gains more than this
     best, grid : Theorem 2's rule over all thresholds and over its (corrected) grid; None if
         P w_f = 0 or, with ``complete`` false, if the time limit came first
+    warnings : what to doubt (`caveats`), about the instance and its ``best`` rule
     """
 
     instance: Instance
@@ -31,6 +33,7 @@ class Description:
     best: ProjectionRule | None
     grid: ProjectionRule | None
     complete: bool
+    warnings: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         return f"Description({self.instance!r}, baseline={self.baseline:.6g}, best={self.best!r})"
@@ -80,6 +83,7 @@ class Description:
             "theorem2": None if self.best is None else self.best.to_dict(),
             "theorem2_grid": None if self.grid is None else self.grid.to_dict(),
             "known": None if instance.known is None else instance.known.to_dict(),
+            "warnings": list(self.warnings),
             "complete": self.complete,
         }
 
@@ -111,4 +115,5 @@ def describe(instance: Instance, timer: Timer | None = None) -> Description:
     return Description(
         instance=instance, geometry=geometry, baseline=float(baseline(instance)),
         ceiling=gain_ceiling(instance), best=best, grid=grid, complete=not skipped,
+        warnings=tuple(caveats(instance, None if best is None else best.recount)),
     )  # fmt: skip

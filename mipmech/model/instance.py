@@ -22,9 +22,12 @@ from mipmech import files, validation
 from mipmech.errors import InputError, did_you_mean, shorten
 from mipmech.model import tables
 from mipmech.model import view as views
+from mipmech.model.columns import Choice, FrameColumns, complete
 from mipmech.model.known import Known, parse_known
-from mipmech.model.units import Units
+from mipmech.model.tables import CsvTable
+from mipmech.model.units import Units, parse_units
 from mipmech.model.view import View
+from mipmech.text import clean, short, writable
 from mipmech.tolerances import LARGEST
 from mipmech.validation import Floats
 
@@ -32,8 +35,10 @@ FORMAT = "mipmech/instance@1"
 
 REQUIRED = ("format", "name", "agents", "quality", "cost")
 SEEN = ("visible", "projection", "view")
-OPTIONAL = ("features", "quality_offset", "weights", "smoothing", "source", "known")
+OPTIONAL = ("features", "quality_offset", "weights", "smoothing", "source", "known", "ids", "units")
 FIELDS = (*REQUIRED, *SEEN, *OPTIONAL)
+# Longer names of agents are cut short where they are shown.
+LONGEST_ID = 40
 
 
 @dataclass(frozen=True)
@@ -68,7 +73,8 @@ class Frame(Protocol):
 class Instance:
     """A sample of agents, their quality, their costs, and what the planner sees of them.
 
-    Make one with `load`, `from_arrays` or `from_frame`, which validate; the arrays are read-only.
+    Make one with `load`, `from_arrays`, `from_frame` or `from_csv`, which validate; the arrays are
+    read-only.
 
     Attributes
     ----------
@@ -92,7 +98,7 @@ class Instance:
     path : Path or None
         The file that the instance was read from.
     ids : tuple of str or None
-        Names of the agents.
+        Names of the agents, one each, for people to read.
     units : Units or None
         The user's units, if the features are standardised.
     """
@@ -128,7 +134,7 @@ class Instance:
         """
         file = Path(path)
         try:
-            return _parse(_read_json(file), file)
+            return parse(_read_json(file), file)
         except InputError as error:
             raise error.located(file) from None
         except OSError as error:
@@ -138,7 +144,7 @@ class Instance:
     def from_arrays(
         cls,
         agents: ArrayLike,
-        quality: ArrayLike,
+        quality: ArrayLike | Mapping[str, float],
         *,
         cost: ArrayLike,
         visible: Sequence[str | int] | None = None,
@@ -151,6 +157,8 @@ class Instance:
         smoothing: Smoothing | None = None,
         source: str = "",
         known: Known | None = None,
+        ids: Sequence[str | int] | None = None,
+        units: Units | None = None,
     ) -> Instance:
         """An instance from arrays; exactly one of ``visible``, ``view``, ``projection``.
 
@@ -158,8 +166,8 @@ class Instance:
         ----------
         agents : (m, n) array_like
             The features.
-        quality : (n,) array_like
-            w_f.
+        quality : (n,) array_like or mapping of str to float
+            w_f, or coefficients by feature, 0 for the rest.
         cost : float or (m,) array_like
             The cost per unit of distance moved.
         visible : sequence of str or int, optional
@@ -182,6 +190,10 @@ class Instance:
             Where the data are from.
         known : Known, optional
             What is known of the optimum.
+        ids : sequence of str or int, optional
+            Names of the agents, for people to read.
+        units : Units, optional
+            The user's units, if the features are standardised.
 
         Examples
         --------
@@ -195,7 +207,7 @@ class Instance:
         if n == 0:
             raise InputError("has no features; give every agent at least one", field="agents")
         names = None if features is None else _names(features, n)
-        w_f = validation.array(quality, "quality", 1)
+        w_f = _quality(quality, names)
         validation.length(w_f, n, "quality", "one per feature")
         if np.abs(w_f).max() < 1 / LARGEST:
             raise InputError(
@@ -215,6 +227,8 @@ class Instance:
             smoothing=None if smoothing is None else _smoothing(smoothing.to_dict()),
             source=validation.text(source, "source", lines=True),
             known=None if known is None else parse_known(known.to_dict()),
+            ids=None if ids is None else _ids(ids, m),
+            units=None if units is None else parse_units(units.to_dict(), n),
         )
 
     @classmethod
@@ -223,67 +237,135 @@ class Instance:
         frame: Frame,
         *,
         quality: Mapping[str, float],
-        visible: Sequence[str],
         cost: float | str,
+        visible: Sequence[str] | None = None,
+        view: Sequence[Mapping[str, float]] | ArrayLike | None = None,
         weights: str | None = None,
         features: Sequence[str] | None = None,
+        ids: str | None = None,
+        standardise: bool = False,
+        quality_offset: float = 0.0,
         **others: Any,
     ) -> Instance:
         """An instance from a pandas or polars data frame.
+
+        Columns that are not named here may hold anything. With ``standardise``, features become
+        (x − mean)/deviation, and a cost of 2 then means 2 per standard deviation moved; the quality
+        stays the same function of a person, and rules are shown in the frame's units.
 
         Parameters
         ----------
         frame : DataFrame
             One row per agent.
         quality : mapping of str to float
-            Coefficients by column.
-        visible : sequence of str
-            The columns that the planner sees.
+            Coefficients by column, per unit of the frame.
         cost : float or str
-            A number, or a column.
+            A number, or a column; per standard deviation with ``standardise``.
+        visible : sequence of str, optional
+            The columns that the planner sees.
+        view : sequence of mapping or array_like, optional
+            Instead of ``visible``, B: each row maps columns to numbers, as in
+            ``[{"verbal": 1, "maths": 1}, {"gpa": 1}]``; or an array over ``features``.
         weights : str, optional
             A column.
         features : sequence of str, optional
-            By default the columns of ``quality`` and ``visible``, in the frame's order.
+            By default the columns of ``quality`` and ``visible`` or ``view``, in the frame's order.
+        ids : str, optional
+            The column that names the agents; by default the index of a pandas frame, unless it only
+            counts the rows.
+        standardise : bool
+            Whether to measure features in standard deviations from their means (every agent counts
+            once, divided by m).
+        quality_offset : float
+            b_f, for the units of the frame.
+        **others
+            As for `from_arrays`.
+
+        Examples
+        --------
+        >>> import pandas
+        >>> frame = pandas.DataFrame({"sat": [500.0, 700.0], "gpa": [2.0, 4.0]}, ["Ann", "Bob"])
+        >>> quality = {"sat": 0.001, "gpa": 0.5}
+        >>> sample = Instance.from_frame(
+        ...     frame, quality=quality, visible=["sat"], cost=2.0, standardise=True
+        ... )
+        >>> sample.agents.tolist(), sample.quality.tolist()
+        ([[-1.0, -1.0], [1.0, 1.0]], [0.1, 0.5])
+        >>> sample.units
+        Units(centre=(600.0, 3.0), scale=(100.0, 1.0))
+        >>> sample.agent_name(1)
+        'Bob'
+        """
+        choice = Choice(
+            quality, cost, visible, view, weights, ids, features, standardise, quality_offset
+        )
+        table = FrameColumns(frame)
+        arguments = choice.arguments(table)
+        if ids is None:
+            arguments["ids"] = table.labels()
+        return cls._from_choice(choice, arguments, others)
+
+    @classmethod
+    def from_csv(
+        cls,
+        path: str | Path,
+        *,
+        quality: Mapping[str, float],
+        cost: float | str,
+        visible: Sequence[str] | None = None,
+        view: Sequence[Mapping[str, float]] | ArrayLike | None = None,
+        weights: str | None = None,
+        features: Sequence[str] | None = None,
+        ids: str | None = None,
+        standardise: bool = False,
+        quality_offset: float = 0.0,
+        drop_blank: bool = False,
+        **others: Any,
+    ) -> Instance:
+        """An instance from a CSV file, without pandas.
+
+        Cells may be separated by commas, semicolons or tabs; with the latter two, commas may be
+        decimal ones. Columns that are not named here may hold anything.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file: a header, then one row per agent.
+        quality : mapping of str to float
+            Coefficients by column, per unit of the file.
+        cost : float or str
+            A number, or a column; per standard deviation with ``standardise``.
+        visible, view, weights, features : optional
+            As for `from_frame`.
+        ids : str, optional
+            The column that names the agents.
+        standardise : bool
+            As for `from_frame`.
+        quality_offset : float
+            b_f, for the units of the file.
+        drop_blank : bool
+            Whether to leave out rows with gaps in a column that is used, instead of refusing them.
         **others
             As for `from_arrays`.
         """
-        if isinstance(visible, str):
-            raise InputError(f"is the text {visible!r}; give a list of names", field="visible")
-        if not isinstance(quality, Mapping):
-            raise InputError("must map column names to coefficients", field="quality")
-        if not hasattr(frame, "columns"):
-            raise InputError("is not a pandas or polars data frame", field="frame")
-        columns = [str(c) for c in frame.columns]
-        wanted = set(quality) | set(visible)
-        chosen = [c for c in columns if c in wanted] if features is None else list(features)
-        single = [c for c in (cost, weights) if isinstance(c, str)]
-        for column in [*quality, *visible, *chosen, *single]:
-            if column not in columns:
-                known = shorten(", ".join(columns), 200)
-                said = f"the frame has no column {shorten(column)}; it has {known}"
-                raise InputError(said, field="frame")
-        for column in quality:
-            if column not in chosen:
-                said = f"names {shorten(column)}, which is not among the features"
-                raise InputError(said, field="quality")
-
-        def values(column: str, field: str) -> Floats:
-            try:
-                return validation.array(frame[column], field, 1)
-            except InputError as error:
-                text = f"column {shorten(column)}: {error.message}"
-                raise InputError(text, field=field, row=error.row) from None
-
-        return cls.from_arrays(
-            np.column_stack([values(c, "agents") for c in chosen]),
-            [quality.get(c, 0.0) for c in chosen],
-            visible=list(visible),
-            cost=values(cost, "cost") if isinstance(cost, str) else cost,
-            weights=None if weights is None else values(weights, "weights"),
-            features=chosen,
-            **others,
+        choice = Choice(
+            quality, cost, visible, view, weights, ids, features, standardise, quality_offset
         )
+        file = Path(path)
+        try:
+            table, _ = complete(tables.read_any_csv(file), choice, drop_blank)
+            return cls._from_choice(choice, choice.arguments(table), others)
+        except InputError as error:
+            raise error.located(file) from None
+
+    @classmethod
+    def _from_choice(
+        cls, choice: Choice, arguments: dict[str, Any], others: dict[str, Any]
+    ) -> Instance:
+        if choice.standardise and others.get("projection") is not None:
+            said = "is orthogonal in one set of units only; with standardise, give 'view'"
+            raise InputError(said, field="projection")
+        return cls.from_arrays(**arguments, **others)
 
     def __repr__(self) -> str:
         return (
@@ -315,8 +397,14 @@ class Instance:
         return self.features or tuple(f"x{j}" for j in range(self.width))
 
     def agent_name(self, number: int) -> str:
-        """What an agent is called."""
-        return str(number) if self.ids is None else self.ids[number]
+        """What an agent is called: its id, made fit to print, or else its number.
+
+        Parameters
+        ----------
+        number : int
+            The agent, from 0.
+        """
+        return str(number) if self.ids is None else short(clean(self.ids[number]), LONGEST_ID)
 
     @cached_property
     def centre(self) -> Floats:
@@ -368,6 +456,10 @@ class Instance:
             result["smoothing"] = self.smoothing.to_dict()
         if self.known is not None:
             result["known"] = self.known.to_dict()
+        if self.units is not None:
+            result["units"] = self.units.to_dict()
+        if self.ids is not None:
+            result["ids"] = list(self.ids)
         result["agents"] = self.agents.tolist()
         return result
 
@@ -415,7 +507,7 @@ class Instance:
                 beside = file.with_name(table or f"{file.stem}.{agents}")
                 files.write(beside, held)
                 content["agents"] = {agents: beside.name}
-            files.write(file, _pretty(content).encode())
+            files.write(file, pretty(content).encode())
         except OSError as error:
             raise InputError(f"cannot be written: {files.reason(error)}", file=file) from None
 
@@ -453,7 +545,8 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return result
 
 
-def _parse(content: dict[str, Any], file: Path) -> Instance:
+def parse(content: dict[str, Any], file: Path) -> Instance:
+    """The instance of an object that is, or could be, in this file."""
     if "format" not in content:
         raise InputError(f'is missing; add "format": "{FORMAT}"', field="format")
     if content["format"] != FORMAT:
@@ -470,40 +563,44 @@ def _parse(content: dict[str, Any], file: Path) -> Instance:
     for key in REQUIRED:
         if key not in content:
             raise InputError(f"is missing; add {key!r} to the file", field=key)
-    agents, features = _agents(content, file)
+    agents, features, table = _agents(content, file)
     visible = content.get("visible")
     if "visible" in content and not isinstance(visible, list):
         said = f"is {validation.kind(visible)}; give a list of names or column numbers"
         raise InputError(said, field="visible")
     tables_of_view = ("projection", "view")
     seen = {key: validation.rows(content[key], key) for key in tables_of_view if key in content}
-    cost, many = content["cost"], isinstance(content["cost"], list)
+    quality = content["quality"]
     given = "weights" in content
     instance = Instance.from_arrays(
         agents,
-        validation.numbers(content["quality"], "quality"),
-        cost=validation.numbers(cost, "cost") if many else validation.number(cost, "cost"),
+        quality if isinstance(quality, dict) else validation.numbers(quality, "quality"),
+        cost=_per_agent(content, "cost", table),
         visible=visible,
         **seen,
-        weights=validation.numbers(content["weights"], "weights") if given else None,
+        weights=_per_agent(content, "weights", table) if given else None,
         quality_offset=validation.number(content.get("quality_offset", 0.0), "quality_offset"),
         features=features,
         name=validation.text(content["name"], "name"),
         smoothing=_smoothing(content["smoothing"]) if "smoothing" in content else None,
         source=validation.text(content.get("source", ""), "source", lines=True),
         known=parse_known(content["known"]) if "known" in content else None,
+        ids=_given_ids(content, table) if "ids" in content else None,
+        units=parse_units(content["units"], agents.shape[1]) if "units" in content else None,
     )
     object.__setattr__(instance, "path", file)
     return instance
 
 
-def _agents(content: dict[str, Any], file: Path) -> tuple[NDArray[Any], Sequence[str] | None]:
+def _agents(
+    content: dict[str, Any], file: Path
+) -> tuple[NDArray[Any], Sequence[str] | None, CsvTable | None]:
     agents = content["agents"]
     features = content.get("features")
     if "features" in content and not isinstance(features, list):
         raise InputError(f"is {validation.kind(features)}; give a list of names", field="features")
     if isinstance(agents, list):
-        return validation.rows(agents, "agents"), features
+        return validation.rows(agents, "agents"), features, None
     if not isinstance(agents, dict) or len(agents) != 1 or not {"csv", "npy"} & set(agents):
         raise InputError(
             f'is {validation.kind(agents)}; give rows of numbers, or {{"csv": "file.csv"}}, or'
@@ -513,19 +610,84 @@ def _agents(content: dict[str, Any], file: Path) -> tuple[NDArray[Any], Sequence
     ((kind, name),) = agents.items()
     if not isinstance(name, str):
         raise InputError(f"{kind!r} is {validation.kind(name)}; give a file's name", field="agents")
-    table = files.beside(file.parent, name)
+    path = files.beside(file.parent, name)
     if kind == "npy":
-        return tables.read_npy(table), features
-    values, header = tables.read_csv(table)
-    if features is not None and list(header) != features:
-        said = (
-            f"differ from the header of {shorten(name)}; leave 'features' out, the header has them"
-        )
-        raise InputError(said, field="features")
-    return values, header
+        return tables.read_npy(path), features, None
+    table = tables.read_csv(path)
+    if features is not None:
+        chosen = _names(features, len(features))
+        for column in chosen:
+            table.place(column, "features")
+        return table.numbers(chosen), chosen, table
+    tables.check_names(table)
+    named = {_column(content, field, table) for field in ("cost", "weights", "ids")}
+    others = [name for name in table.names if name not in named]
+    chosen = _names(others, len(others))
+    hint = "; if that is no feature, list those that are in 'features'"
+    return table.numbers(chosen, hint=hint), chosen, table
+
+
+def _column(content: dict[str, Any], field: str, table: CsvTable | None) -> str | None:
+    """The column of the CSV file that a field names, if it does."""
+    value = content.get(field)
+    if not isinstance(value, dict):
+        return None
+    name = value.get("column")
+    if set(value) != {"column"} or not isinstance(name, str):
+        said = 'is an object; one that names a column is written {"column": "name"}'
+        raise InputError(said, field=field)
+    if table is None:
+        said = f"names the column {shorten(name)}, but the agents are in no CSV file; give a list"
+        raise InputError(said, field=field)
+    table.place(name, field)
+    return name
+
+
+def _per_agent(content: dict[str, Any], field: str, table: CsvTable | None) -> ArrayLike:
+    """Costs or weights: a list, a column of the CSV file, or (costs) one number for all."""
+    column = _column(content, field, table)
+    if column is not None and table is not None:
+        return table.numbers([column], field)[:, 0]
+    value = content[field]
+    if field == "cost" and not isinstance(value, list):
+        return validation.number(value, field)
+    return validation.numbers(value, field)
+
+
+def _given_ids(content: dict[str, Any], table: CsvTable | None) -> Sequence[str | int]:
+    column = _column(content, "ids", table)
+    if column is not None and table is not None:
+        return table.texts(column, "ids")
+    value = content["ids"]
+    if not isinstance(value, list):
+        said = f'is {validation.kind(value)}; give a list of texts, or {{"column": "name"}}'
+        raise InputError(said, field="ids")
+    return value
 
 
 # ---------------------------------------------------------------- validation
+
+
+def _quality(quality: ArrayLike | Mapping[str, float], names: tuple[str, ...] | None) -> Floats:
+    if not isinstance(quality, Mapping):
+        return validation.array(quality, "quality", 1)
+    if names is None:
+        said = "names features, but the instance has no 'features'; add them, or list the numbers"
+        raise InputError(said, field="quality")
+    return validation.by_name(quality, names, "quality")
+
+
+def _ids(ids: Sequence[object], m: int) -> tuple[str, ...]:
+    """Names of agents; numbers are welcome, since many tables have them."""
+    if len(ids) != m:
+        said = f"has {len(ids)} names, {m} expected: one per agent"
+        raise InputError(said, field="ids")
+    for row, name in enumerate(ids):
+        whole = isinstance(name, (int, np.integer)) and not isinstance(name, bool)
+        if not whole and not isinstance(name, str):
+            said = f"is {validation.kind(name)}; expected text or a whole number"
+            raise InputError(said, field="ids", row=row)
+    return tuple(writable(str(name)) for name in ids)
 
 
 def _costs(cost: ArrayLike, m: int) -> Floats:
@@ -624,7 +786,7 @@ def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"' if set(name) & set(',"') else name
 
 
-def _pretty(content: dict[str, Any]) -> str:
+def pretty(content: dict[str, Any]) -> str:
     """JSON with a line per field, and a line per row of a table."""
     fields = []
     for key, value in content.items():

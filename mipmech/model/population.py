@@ -106,7 +106,7 @@ class Smoothed:
         view = base.view
         return Instance.from_arrays(
             base.agents[chosen] + noise, base.quality, cost=base.cost[chosen], view=view.matrix,
-            quality_offset=base.quality_offset, features=base.features,
+            quality_offset=base.quality_offset, features=base.features, units=base.units,
             name=name or f"{base.name}, smoothed, seed {seed}",
             smoothing=Smoothing(self.sigma, max(self.radius, np.finfo(float).tiny)),
         )  # fmt: skip

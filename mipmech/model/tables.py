@@ -1,7 +1,7 @@
-"""Agents from a CSV or npy file that lies beside an instance file.
+"""Agents from CSV and npy files.
 
-Such files are not trusted: they are read as data only (never unpickled), from the instance's folder
-only, and a header that promises more than the file holds is refused.
+Files beside an instance are not trusted: they are read as data only (never unpickled), from the
+instance's folder only, and a header that promises more than the file holds is refused.
 """
 
 from __future__ import annotations
@@ -10,7 +10,11 @@ import csv
 import io
 import os
 import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import chain
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -18,20 +22,143 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mipmech import files
-from mipmech.errors import InputError, shorten
+from mipmech.errors import InputError, did_you_mean, shorten
+from mipmech.text import clean, short
 from mipmech.validation import Floats
 
 FIELD = "agents"
 # A header of a plain array takes about a hundred bytes.
 LONGEST_NPY_HEADER = 10_000
+SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs"}
+# In a message; the middle of a longer list is left out.
+LONGEST_LIST = 200
+# What people and programs write where there is no number.
+MISSING = frozenset({"", ".", "-", "?", "na", "n/a", "nan", "null", "none", "missing"})
+# A number with a decimal comma, and one that may as well have a comma between its thousands.
+WITH_COMMA = re.compile(r"[+-]?\d*(,\d+)?([eE][+-]?\d+)?")
+THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
 
 
-def _fault(path: Path, message: str, row: int | None = None) -> InputError:
-    return InputError(message, file=path, field=FIELD, row=row)
+def _fault(path: Path, message: str, row: int | None = None, field: str = FIELD) -> InputError:
+    return InputError(message, file=path, field=field, row=row)
 
 
-def read_csv(path: Path) -> tuple[Floats, tuple[str, ...]]:
-    """Agents and feature names: a header line, then a line of numbers per agent."""
+def unknown_column(name: str, known: Sequence[str], field: str) -> InputError:
+    """The error for a column that is not there."""
+    said = f"there is no column {shorten(name)}; there are {listed_columns(known)}"
+    return InputError(said + did_you_mean(name, known), field=field)
+
+
+def listed_columns(names: Sequence[str]) -> str:
+    """The names of columns in a message."""
+    return short(clean(", ".join(names)), LONGEST_LIST)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CsvTable:
+    """A CSV file as read: text, of which some columns are numbers.
+
+    path : the file
+    names : the header, without blanks around the names
+    lines : the cells of every row, as many as there are names
+    simple : whether no cell holds an underscore or a character outside ASCII
+    mark : what separates the cells
+    where : the line of the file on which each row ends, if known
+    """
+
+    path: Path
+    names: tuple[str, ...]
+    lines: list[list[str]]
+    simple: bool
+    mark: str = ","
+    where: Sequence[int] | None = None
+
+    @property
+    def size(self) -> int:
+        """The number of rows."""
+        return len(self.lines)
+
+    def place(self, name: str, field: str = FIELD) -> int:
+        """Where a column stands; refused if there is none, or several."""
+        found = [j for j, known in enumerate(self.names) if known == name]
+        if not found:
+            raise unknown_column(name, self.names, field).located(self.path)
+        if len(found) > 1:
+            said = f"names {shorten(name)}, but there are {len(found)} such columns; rename them"
+            raise _fault(self.path, said, field=field)
+        return found[0]
+
+    def texts(self, name: str, field: str = FIELD) -> list[str]:
+        """A column as it stands, without blanks around the cells."""
+        return [cell.strip() for cell in map(itemgetter(self.place(name, field)), self.lines)]
+
+    def numbers(self, names: Sequence[str], field: str = FIELD, hint: str = "") -> Floats:
+        """Columns of numbers, one row per agent; the hint is for a column that is all text."""
+        places = [self.place(name, field) for name in names]
+        shape = (len(self.lines), len(places))
+        if self.simple or _is_simple("".join(self._cells(places))):
+            try:
+                flat = np.fromiter(map(float, self._cells(places)), np.float64, shape[0] * shape[1])
+                return flat.reshape(shape)
+            except ValueError:
+                pass
+        raise self._first_fault(places, field, hint)
+
+    def _cells(self, places: Sequence[int]) -> Iterator[str]:
+        """The cells of some columns, row by row."""
+        if list(places) == list(range(len(self.names))):
+            return chain.from_iterable(self.lines)
+        if len(places) == 1:
+            return map(itemgetter(places[0]), self.lines)
+        return chain.from_iterable(map(itemgetter(*places), self.lines))
+
+    def _first_fault(self, places: Sequence[int], field: str, hint: str) -> InputError:
+        for row, line in enumerate(self.lines):
+            for place in places:
+                name, cell = shorten(self.names[place]), line[place]
+                if not is_number(cell):
+                    said = f"has {shorten(cell)} under {name}; expected a plain number"
+                    if not cell.strip():
+                        said = f"has no number under {name}; fill it in or leave the row out"
+                    said += self.line(row)
+                    only_text = not any(is_number(other[place]) for other in self.lines)
+                    return _fault(self.path, said + hint * only_text, row, field)
+        raise AssertionError("float() refused a cell that is a plain number")
+
+    def line(self, row: int) -> str:
+        """The line of the file on which a row is, in brackets, if that is known."""
+        if self.where is not None:
+            return f" (line {self.where[row]})"
+        # A quoted cell may span lines; then the number of the line is not known.
+        broken = any("\n" in cell for line in self.lines for cell in line)
+        return "" if broken else f" (line {row + 2})"
+
+    @cached_property
+    def numeric(self) -> tuple[str, ...]:
+        """The columns that hold numbers, and at most a few gaps; those without a name excepted."""
+        found = []
+        for place, name in enumerate(self.names):
+            cells = [line[place] for line in self.lines]
+            held = [cell for cell in cells if not is_missing(cell)]
+            if name and held and all(is_number(cell.strip()) for cell in held):
+                found.append(name)
+        return tuple(found)
+
+    def gaps(self, names: Iterable[str]) -> list[int]:
+        """The rows without a number in one of these columns."""
+        places = [self.place(name) for name in names]
+        return [i for i, li in enumerate(self.lines) if any(is_missing(li[p]) for p in places)]
+
+    def without(self, rows: Iterable[int]) -> CsvTable:
+        """The table without some rows."""
+        dropped = set(rows)
+        kept = [i for i in range(self.size) if i not in dropped]
+        where = None if self.where is None else [self.where[i] for i in kept]
+        return replace(self, lines=[self.lines[i] for i in kept], where=where)
+
+
+def read_csv(path: Path) -> CsvTable:
+    """A table in the format of instance files: commas between cells, a row on every line."""
     text = files.read_text(path)
     # Leaving out the line numbers makes the usual case fast; a fault is looked up afterwards.
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
@@ -41,21 +168,67 @@ def read_csv(path: Path) -> tuple[Floats, tuple[str, ...]]:
     except csv.Error as error:
         raise _fault(path, f"line {reader.line_num} is not CSV: {error}") from None
     _check_header(header, path)
-    _check_separator(header, lines, path)
+    for mark, name in SEPARATORS.items():
+        if len(header) == 1 and mark in header[0]:
+            raise _fault(
+                path,
+                f"is separated by {name}; save it with commas, and with points in the numbers,"
+                f" or let 'mipmech new' read it",
+            )
     while lines and not lines[-1]:
         lines.pop()
     if not lines:
         raise _fault(path, "has a header but no agents; add a line per agent")
-    width = len(header)
     body = re.split(r"[\r\n]", text, maxsplit=1)[-1]
-    if {len(line) for line in lines} != {width} or not body.isascii() or "_" in body:
-        _find_fault(lines, header, path)
+    table = CsvTable(path, tuple(n.strip() for n in header), lines, _is_simple(body))
+    if {len(line) for line in lines} != {len(header)}:
+        _fail_at_an_odd_line(table)
+    return table
+
+
+def read_any_csv(path: Path) -> CsvTable:
+    """A table as people have them.
+
+    Commas, semicolons or tabs separate the cells, whichever the header has; with the latter two,
+    commas may be decimal ones. Blank lines are passed over.
+    """
     try:
-        flat = np.fromiter(map(float, chain.from_iterable(lines)), np.float64)
-    except ValueError:
-        _find_fault(lines, header, path)
-        raise  # a cell that float() refuses is always found above
-    return flat.reshape(len(lines), width), tuple(name.strip() for name in header)
+        text = files.read_text(path)
+    except OSError as error:
+        raise InputError(f"cannot be read: {files.reason(error)}", file=path) from None
+    first = text.lstrip("\r\n").partition("\n")[0]
+    mark = max(SEPARATORS, key=first.count)
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=mark)
+    lines, where = [], []
+    try:
+        for line in reader:
+            if any(cell.strip() for cell in line):
+                lines.append(line)
+                where.append(reader.line_num)
+    except csv.Error as error:
+        raise _fault(path, f"line {reader.line_num} is not CSV: {error}") from None
+    header = lines.pop(0) if lines else []
+    _check_header(header, path)
+    if not lines:
+        raise _fault(path, "has a header but no agents; add a line per agent")
+    names = tuple(n.strip() for n in header)
+    table = CsvTable(path, names, lines, False, mark, where[1:])
+    if {len(line) for line in lines} != {len(header)}:
+        _fail_at_an_odd_line(table)
+    return table if mark == "," else _with_points(table)
+
+
+def _with_points(table: CsvTable) -> CsvTable:
+    """The table with points for decimal commas, in columns where nothing else can be meant."""
+    lines = [list(line) for line in table.lines]
+    for place in range(len(table.names)):
+        cells = [line[place].strip() for line in lines]
+        commas = [cell for cell in cells if "," in cell]
+        meant = any(not THOUSANDS.fullmatch(cell) for cell in commas)
+        if meant and all(is_missing(cell) or WITH_COMMA.fullmatch(cell) for cell in cells):
+            for line, cell in zip(lines, cells, strict=True):
+                line[place] = cell.replace(",", ".")
+    return replace(table, lines=lines)
 
 
 def _check_header(header: list[str], path: Path) -> None:
@@ -69,16 +242,13 @@ def _check_header(header: list[str], path: Path) -> None:
         )
 
 
-def _check_separator(header: list[str], lines: list[list[str]], path: Path) -> None:
-    """Recognise the tables that spreadsheets and pandas write by default."""
-    for mark, name in ((";", "semicolons"), ("\t", "tabs")):
-        if len(header) == 1 and mark in header[0]:
-            said = f"is separated by {name}; save it with commas, and with points in the numbers"
-            raise _fault(path, said)
-    if len(header) > 1 and not header[0].strip():
-        numbered = [line[0] for line in lines if line] == [str(i) for i in range(len(lines))]
-        remedy = ", which counts the rows; write it with index=False" if numbered else "; name it"
-        raise _fault(path, "has a first column without a name" + remedy)
+def check_names(table: CsvTable) -> None:
+    """Refuse a first column without a name where every column counts."""
+    if len(table.names) > 1 and not table.names[0]:
+        counting = table.texts("") == [str(i) for i in range(table.size)]
+        remedy = ", which counts the rows; write it with index=False" if counting else "; name it"
+        said = f"has a first column without a name{remedy}, or list the others in 'features'"
+        raise _fault(table.path, said)
 
 
 def is_number(cell: str) -> bool:
@@ -88,27 +258,32 @@ def is_number(cell: str) -> bool:
     except ValueError:
         return False
     # float() also takes 1_000 and digits of other scripts; a data file does not mean those.
-    return cell.isascii() and "_" not in cell
+    return _is_simple(cell)
 
 
-def _find_fault(lines: list[list[str]], header: list[str], path: Path) -> None:
-    """Raise for the first bad row, if there is one."""
+def is_missing(cell: str) -> bool:
+    """Whether a cell says that there is no number.
 
-    def fail(row: int, message: str) -> NoReturn:
-        # A quoted cell may span lines; then the number of the line is not known.
-        line = "" if any("\n" in cell for line in lines for cell in line) else f" (line {row + 2})"
-        raise _fault(path, message + line, row)
+    >>> [is_missing(cell) for cell in ("", " NA ", "n/a", "0")]
+    [True, True, True, False]
+    """
+    return cell.strip().casefold() in MISSING
 
-    for row, line in enumerate(lines):
-        if not line:
-            fail(row, "is a blank line; remove it")
-        if len(line) != len(header):
-            fail(row, f"has {len(line)} cells, the header has {len(header)}; fill or remove it")
-        for name, cell in zip(header, line, strict=True):
-            if not cell.strip():
-                fail(row, f"has no number under {shorten(name)}; fill it in or leave the row out")
-            if not is_number(cell):
-                fail(row, f"has {shorten(cell)} under {shorten(name)}; expected a plain number")
+
+def _is_simple(text: str) -> bool:
+    return text.isascii() and "_" not in text
+
+
+def _fail_at_an_odd_line(table: CsvTable) -> NoReturn:
+    """Raise for the first line that is blank, or has too few or too many cells."""
+    width = len(table.names)
+    for row, line in enumerate(table.lines):
+        if len(line) != width:
+            said = f"has {len(line)} cells, the header has {width}; fill or remove it"
+            if not line:
+                said = "is a blank line; remove it"
+            raise _fault(table.path, said + table.line(row), row)
+    raise AssertionError("all lines are equally long")
 
 
 def read_npy(path: Path) -> NDArray[Any]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from mipmech import validation
-from mipmech.errors import InputError
+from mipmech.errors import InputError, shorten
+from mipmech.tolerances import LARGEST
+from mipmech.validation import Floats
 
 
 @dataclass(frozen=True)
@@ -41,10 +42,27 @@ def parse_units(value: Any, width: int) -> Units:
         raise InputError(said, field="units")
     found = {}
     for key in ("centre", "scale"):
-        numbers = np.asarray(validation.numbers(value[key], f"units.{key}"), dtype=np.float64)
+        numbers = validation.numbers(value[key], f"units.{key}")
+        validation.check_size(numbers, f"units.{key}")
         validation.length(numbers, width, f"units.{key}", "one per feature")
         found[key] = tuple(map(float, numbers))
     for row, scale in enumerate(found["scale"]):
-        if scale <= 0:
-            raise InputError(f"is {scale:g}; it must be above 0", field="units.scale", row=row)
+        if scale < 1 / LARGEST:
+            what = "must be above 0" if scale <= 0 else f"must be at least {1 / LARGEST:g}"
+            raise InputError(f"is {scale:g}; it {what}", field="units.scale", row=row)
     return Units(**found)
+
+
+def standardised(agents: Floats, names: Sequence[str]) -> tuple[Floats, Units]:
+    """Agents in standard deviations from the mean, and the way back.
+
+    Agents count once each, whatever their weights, and the deviation is the sample's own (divided
+    by m): the unit describes the table, and does not change with what is done with it.
+    """
+    for name, low, high in zip(names, agents.min(axis=0), agents.max(axis=0), strict=True):
+        if low == high:
+            said = f"has {shorten(name)} = {low:g} for everyone, so it has no standard deviation"
+            raise InputError(f"{said} to be measured in; leave the feature out", field="features")
+    centre, scale = agents.mean(axis=0), agents.std(axis=0)
+    units = parse_units({"centre": centre.tolist(), "scale": scale.tolist()}, len(names))
+    return (agents - centre) / scale, units

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
@@ -41,6 +41,13 @@ def tell_entries(console: Console, entries: dict[str, str]) -> None:
     """Keys and their values, one below the other."""
     for key, value in entries.items():
         console.print(Text(entry(key, value, console.width)))
+
+
+def tell_warnings(console: Console, warnings: Sequence[str]) -> None:
+    """Sentences that nobody should overlook."""
+    for sentence in warnings:
+        console.print()
+        console.print(Text(f"Warning: {sentence}."))
 
 
 def tell_heading(console: Console, text: str) -> None:

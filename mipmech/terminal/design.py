@@ -33,6 +33,7 @@ from mipmech.terminal.console import (
     tell_entries,
     tell_heading,
     tell_picture,
+    tell_warnings,
     up,
 )
 from mipmech.text import count
@@ -46,6 +47,7 @@ def tell(description: Description, plot: Path | None = None, no_picture: str | N
     """Print a description on stdout."""
     with in_one_piece() as console:
         _tell(console, description)
+        tell_warnings(console, description.warnings)
         tell_picture(console, "the best threshold along P w_f", plot, no_picture)
 
 

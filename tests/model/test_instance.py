@@ -10,9 +10,11 @@ import pandas
 import polars
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from mipmech import InputError, Instance
 from mipmech.model import Known, Smoothing
+from mipmech.model.units import Units
 from tests.samples import instances
 
 
@@ -34,6 +36,7 @@ def same(a, b):
         and np.array_equal(a.view.matrix, b.view.matrix)
         and (a.name, a.quality_offset, a.smoothing, a.known, a.source)
         == (b.name, b.quality_offset, b.smoothing, b.known, b.source)
+        and (a.ids, a.units) == (b.ids, b.units)
     )
 
 
@@ -61,6 +64,10 @@ def test_what_does_not_count_does_not_change_the_digest(tmp_path):
         {"weights": [1, 1]},
         {"cost": [2, 2]},
         {"quality_offset": -0.0},
+        {"ids": ["x", "x"]},
+        {"ids": [7, 8]},
+        {"units": {"centre": [500, 3], "scale": [100, 0.5]}},
+        {"features": ["a", "b"], "quality": {"b": 1, "a": 1}},
     ):
         assert Instance.load(write(tmp_path, **{**BASE, **extra})).digest == digest
     view = {k: v for k, v in BASE.items() if k != "visible"}
@@ -124,6 +131,8 @@ def test_every_field_survives(tmp_path):
         smoothing=Smoothing(0.5, 2.0),
         source="two\nlines",
         known=Known(0.25, 0.5, "by hand", ((0.6, 0.25, 0.5), (-0.3, 0.1, 1.0))),
+        ids=["Zoë", "two\nlines \ud800"],
+        units=Units((500.0, 0.1), (1 / 3, 1e-9)),
     )
     for kind in ("inline", "csv", "npy"):
         sample.save(tmp_path / "x.json", kind)
@@ -131,6 +140,56 @@ def test_every_field_survives(tmp_path):
         assert same(again, sample)
         assert again.features == sample.features
         assert again.path == tmp_path / "x.json"
+
+
+MESSY = "id,group,sat,gpa,price,n\nZoë_1,a,700,3.5,2,1\nBo,b,650,2.5,3,4\n"
+
+
+def test_a_csv_file_may_hold_more_than_features(tmp_path):
+    (tmp_path / "t.csv").write_text(MESSY)
+    by_column = Instance.load(
+        write(
+            tmp_path, agents={"csv": "t.csv"}, features=["gpa", "sat"], visible=["sat"],
+            quality={"gpa": 0.5}, cost={"column": "price"}, weights={"column": "n"},
+            ids={"column": "id"},
+        )
+    )  # fmt: skip
+    inline = Instance.from_arrays(
+        [[3.5, 700], [2.5, 650]], [0.5, 0.0], visible=[1], cost=[2, 3], weights=[1, 4]
+    )
+    assert by_column.digest == inline.digest
+    assert by_column.features == ("gpa", "sat")
+    assert [by_column.agent_name(i) for i in range(2)] == ["Zoë_1", "Bo"]
+
+
+def test_columns_for_cost_weights_and_ids_are_no_features_unless_listed(tmp_path):
+    (tmp_path / "t.csv").write_text("id,sat,price\nZoë_1,700,2\nBo,650,3\n")
+    named = {"cost": {"column": "price"}, "ids": {"column": "id"}, "agents": {"csv": "t.csv"}}
+    without = Instance.load(write(tmp_path, quality=[1], visible=["sat"], **named))
+    assert without.features == ("sat",)
+    listed = {"features": ["price", "sat"], "quality": {"sat": 1}, "visible": ["price"]}
+    assert Instance.load(write(tmp_path, **listed, **named)).agents.tolist() == [[2, 700], [3, 650]]
+
+
+@given(st.permutations(range(4)), st.integers(1, 4))
+def test_a_selection_of_columns_is_the_matrix_without_the_others(tmp_path_factory, order, width):
+    folder = tmp_path_factory.mktemp("select")
+    agents = np.random.default_rng(5).standard_normal((6, 4))
+    lines = [f"é,{a!r},_,{b!r},{c!r},{d!r}" for a, b, c, d in agents.tolist()]
+    (folder / "t.csv").write_text("\n".join(["text,f0,more,f1,f2,f3", *lines]))
+    chosen = order[:width]
+    rest = {"features": [f"f{j}" for j in chosen], "quality": [1] * width, "visible": [0]}
+    found = Instance.load(write(folder, agents={"csv": "t.csv"}, cost=1, **rest))
+    assert np.array_equal(found.agents, agents[:, chosen])
+
+
+def test_names_of_agents_are_fit_to_print():
+    ids = ["two\nlines\x1b[31m", "x" * 100, 12]
+    sample = Instance.from_arrays([[1.0]] * 3, [1.0], visible=[0], cost=1.0, ids=ids)
+    shown = [sample.agent_name(i) for i in range(3)]
+    assert all(name.isprintable() and len(name) <= 40 for name in shown)
+    assert shown[2] == "12"
+    assert Instance.from_arrays([[1.0]], [1.0], visible=[0], cost=1.0).agent_name(0) == "0"
 
 
 @pytest.mark.parametrize(
@@ -199,6 +258,136 @@ def test_from_frame(library):
         Instance.from_frame(frame, quality={"iq": 1.0}, visible=["sat"], cost=1.0)
     with pytest.raises(InputError, match="column 'name'"):
         Instance.from_frame(frame, quality={"name": 1.0}, visible=["sat"], cost=1.0)
+    with pytest.raises(InputError, match="no column 'price'"):
+        Instance.from_frame(frame, quality={"sat": 1.0}, visible=["sat"], cost="price")
+    named = Instance.from_frame(frame, quality={"sat": 1}, visible=["sat"], cost=1, ids="name")
+    assert named.ids == ("a", "b")
+
+
+@pytest.mark.parametrize("library", [pandas, polars])
+def test_a_frame_takes_a_view(library):
+    frame = library.DataFrame({"a": [1.0, 2.0], "b": [3.0, 5.0], "c": [0.0, 1.0]})
+    given = {"quality": {"b": 1.0}, "cost": 1.0}
+    rows = Instance.from_frame(frame, view=[{"a": 1, "c": 2}, {"b": 1}], **given)
+    assert rows.view.matrix.tolist() == [[1, 0, 2], [0, 1, 0]]
+    matrix = Instance.from_frame(frame, view=[[1, 0], [0, 2]], features=["c", "b"], **given)
+    assert matrix.features == ("c", "b")
+    assert matrix.view.matrix.tolist() == [[1, 0], [0, 2]]
+    for view, said in (
+        ([[1, 0]], "give 'features' with it"),
+        ([{"d": 1}], "no column 'd'"),
+        ([{"a": "1"}], "expected a number"),
+        ([{"a": 1}, [1, 0]], "must be a list of rows"),
+        ({"a": 1}, "must be a list of rows"),
+        ("ab", "must be a list of rows"),
+        (3, "must be a list of rows"),
+        ([], "must be a list of rows"),
+    ):
+        with pytest.raises(InputError, match=said):
+            Instance.from_frame(frame, view=view, **given)
+    with pytest.raises(InputError, match="found visible and view"):
+        Instance.from_frame(frame, view=[{"a": 1}], visible=["a"], **given)
+    with pytest.raises(InputError, match="1 numbers, 2 expected"):
+        Instance.from_frame(frame, view=[[1]], features=["c", "b"], **given)
+
+
+def test_the_index_of_a_frame_names_the_agents():
+    given = {"quality": {"x": 1.0}, "visible": ["x"], "cost": 1.0}
+    frame = pandas.DataFrame({"x": [1.0, 2.0, 3.0]})
+    assert Instance.from_frame(frame, **given).ids is None
+    assert Instance.from_frame(frame[frame.x > 1], **given).ids == ("1", "2")
+    assert Instance.from_frame(frame.set_axis(["p", "q", "r"]), **given).ids == ("p", "q", "r")
+    days = pandas.date_range("2026-01-01", periods=3)
+    assert Instance.from_frame(frame.set_axis(days), **given).ids[0].startswith("2026-01-01")
+    assert Instance.from_frame(frame.set_axis(days), ids="x", **given).ids == ("1.0", "2.0", "3.0")
+    numbered = pandas.DataFrame(np.eye(2))
+    assert Instance.from_frame(numbered, quality={"0": 1}, visible=["1"], cost=1).width == 2
+
+
+def test_standardised_features_leave_quality_and_rules_as_they_were(tmp_path):
+    rng = np.random.default_rng(7)
+    sat, gpa = rng.normal(500, 100, 50), rng.normal(3, 0.5, 50)
+    frame = pandas.DataFrame({"sat": sat, "gpa": gpa})
+    given = {"quality": {"sat": 0.002, "gpa": 0.7}, "quality_offset": 2.0, "cost": 2.0}
+    view = [{"sat": 1.0, "gpa": 100.0}]
+    plain = Instance.from_frame(frame, view=view, **given)
+    made = Instance.from_frame(frame, view=view, standardise=True, **given)
+    assert made.agents.mean(axis=0) == pytest.approx([0, 0])
+    assert made.agents.std(axis=0) == pytest.approx([1, 1])
+    back = np.array(made.units.centre) + made.agents * made.units.scale
+    assert back == pytest.approx(plain.agents)
+    quality = made.agents @ made.quality - made.quality_offset
+    assert quality == pytest.approx(plain.agents @ plain.quality - 2.0)
+    seen = (made.agents @ made.view.matrix.T).ravel()
+    assert np.diff(seen) == pytest.approx(np.diff((plain.agents @ plain.view.matrix.T).ravel()))
+    made.save(tmp_path / "a.json")
+    assert same(Instance.load(tmp_path / "a.json"), made)
+    frame["flat"] = 0.1
+    with pytest.raises(InputError, match=r"'flat' = 0.1 for everyone"):
+        Instance.from_frame(frame, visible=["flat"], standardise=True, **given)
+    with pytest.raises(InputError, match="give 'view'"):
+        Instance.from_frame(frame, projection=np.full((2, 2), 0.5), standardise=True, **given)
+
+
+# What people have, all of it the table of MESSY.
+WRITTEN = {
+    "commas": MESSY,
+    "a byte-order mark": "\ufeff" + MESSY,
+    "old line ends": MESSY.replace("\n", "\r\n"),
+    "semicolons": MESSY.replace(",", ";"),
+    "decimal commas": MESSY.replace(",", ";").replace(".", ","),
+    "tabs": MESSY.replace(",", "\t"),
+    "quotes": MESSY.replace("700", '"700"'),
+    "blank lines": MESSY.replace("\nBo", "\n\n,,,,,\nBo"),
+    "blanks around": MESSY.replace(",", " , "),
+    "an index": "\n".join(f"{i - 1 if i else ''},{s}" for i, s in enumerate(MESSY.splitlines())),
+}
+
+
+@pytest.mark.parametrize("kind", WRITTEN)
+def test_from_csv_reads_what_people_have(tmp_path, kind):
+    (tmp_path / "t.csv").write_text(WRITTEN[kind], newline="")
+    sample = Instance.from_csv(
+        tmp_path / "t.csv", quality={"gpa": 0.5, "sat": 1}, visible=["sat"], cost="price",
+        weights="n", ids="id",
+    )  # fmt: skip
+    assert sample.agents.tolist() == [[700, 3.5], [650, 2.5]]
+    assert (sample.features, sample.ids) == (("sat", "gpa"), ("Zoë_1", "Bo"))
+    assert (sample.cost.tolist(), sample.weights.tolist()) == ([2, 3], [1, 4])
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("x;y\n1,234;2\n5,678;3\n", "has '1,234' under 'x'; expected a plain number"),
+        ("x,y\n1,2\n,3\nNA,4\n", "no number under 'x' (line 3), and 1 more row have gaps"),
+        ("x,y\n1,2,3\n", "has 3 cells, the header has 2"),
+        ('x,y\n"1,2\n', "is not CSV"),
+        ("x,x,y\n1,2,3\n", "there are 2 such columns"),
+        ("", "is empty; start with a header"),
+        ("x,y\n", "has a header but no agents"),
+        ("1,2\n3,4\n", "starts with numbers"),
+        ("x,z\n1,2\n", "there is no column 'y'"),
+    ],
+)
+def test_csv_files_that_cannot_be_understood(tmp_path, text, said):
+    (tmp_path / "t.csv").write_text(text)
+    given = {"quality": {"x": 1, "y": 1}, "visible": ["x"], "cost": 1}
+    with pytest.raises(InputError) as error:
+        Instance.from_csv(tmp_path / "t.csv", **given)
+    assert said in str(error.value)
+    assert str(error.value).startswith(str(tmp_path / "t.csv"))
+    with pytest.raises(InputError, match="cannot be read"):
+        Instance.from_csv(tmp_path / "none.csv", **given)
+
+
+def test_rows_with_gaps_are_left_out_if_asked_for(tmp_path):
+    (tmp_path / "t.csv").write_text("id,x,y,note\na,1,2,\nb,,3,\nc,n/a,4,\nd,5,6,\n")
+    given = {"quality": {"y": 1}, "visible": ["x"], "cost": 1, "ids": "id", "drop_blank": True}
+    assert Instance.from_csv(tmp_path / "t.csv", **given).ids == ("a", "d")
+    (tmp_path / "t.csv").write_text("id,x,y\na,,2\nb,1,\n")
+    with pytest.raises(InputError, match="gaps in every row"):
+        Instance.from_csv(tmp_path / "t.csv", **given)
 
 
 @pytest.mark.parametrize(

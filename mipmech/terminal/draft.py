@@ -1,0 +1,53 @@
+"""What `mipmech new` made, in words."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.text import Text
+
+from mipmech.model.columns import Choice
+from mipmech.model.draft import Draft
+from mipmech.terminal.console import (
+    in_one_piece,
+    sum_of,
+    tell_entries,
+    tell_heading,
+    tell_warnings,
+)
+from mipmech.text import clean, count
+
+
+def tell(made: Draft, choice: Choice, file: Path, warnings: Sequence[str]) -> None:
+    """Print what was written, from what, and how to go on."""
+    instance = made.instance
+    sizes = f"{count(instance.size, 'agent')}, {count(instance.width, 'feature')}"
+    with in_one_piece() as console:
+        tell_heading(
+            console,
+            f"wrote {file}: {sizes}, {instance.view.rank} seen; digest {instance.digest[:12]}",
+        )
+        offset = f" {-choice.quality_offset:+.4g}" if choice.quality_offset else ""
+        terms = [(clean(name), value) for name, value in choice.quality.items()]
+        entries = {
+            "agents": "stay in the table" if made.refers else "are copied into the file",
+            "quality": f"f = {sum_of(terms)}{offset}, in the units of the table",
+            "units": "standard deviations, and so is the cost; rules are shown in your units"
+            if choice.standardise
+            else "those of the table",
+        }
+        if choice.ids is not None:
+            entries["names"] = f"agents are named by {clean(choice.ids)}"
+        if made.left_out:
+            entries["left out"] = f"{count(made.left_out, 'row')} with gaps"
+        if made.unused:
+            entries["not used"] = ", ".join(map(clean, made.unused))
+        tell_entries(console, entries)
+        tell_warnings(console, warnings)
+        proof = file.with_name(f"{file.stem}-proof.json")
+        console.print("\nNext:")
+        for words in (["show", file], ["certify", file, "--out", proof]):
+            line = shlex.join(["mipmech", *map(str, words)])
+            console.print(Text(f"  {line}"), soft_wrap=True)

@@ -1,0 +1,261 @@
+"""`mipmech new`: from a table as people have it to an instance file, at the first attempt."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import pty
+import subprocess
+import sys
+
+import pytest
+
+from mipmech import Instance
+from mipmech.cli import main
+from mipmech.model import tables
+from mipmech.model.columns import naming_column
+from tests.conftest import ROOT
+
+TABLE = """student_id,group,SAT,gpa,essay,admitted,price
+S1,a,700,3.5,2,yes,2
+S2,b,650,2.5,,no,2
+S3,a,480,1.5,4,no,3
+S4,b,520,2.0,1,no,2
+"""
+OPTIONS = ["--quality", "SAT=0.002, gpa=0.5", "--visible", "SAT,gpa", "--cost", "2"]
+
+
+@pytest.fixture
+def data(tmp_path):
+    path = tmp_path / "students.csv"
+    path.write_text(TABLE)
+    return path
+
+
+def run(capsys, *arguments):
+    status = main(["new", *map(str, arguments)])
+    out, err = capsys.readouterr()
+    return status, out, err
+
+
+def test_the_numbers_stay_in_a_table_beside_the_file(capsys, data):
+    status, out, err = run(capsys, data, *OPTIONS)
+    assert (status, err) == (0, "")
+    path = data.with_suffix(".json")
+    content = json.loads(path.read_text())
+    assert content["agents"] == {"csv": "students.csv"}
+    assert content["quality"] == {"SAT": 0.002, "gpa": 0.5}
+    assert "students.csv" in content["source"]
+    assert str(data.parent) not in path.read_text()
+    made = Instance.load(path)
+    assert made.features == ("SAT", "gpa")
+    assert made.agents[0].tolist() == [700, 3.5]
+    assert [made.agent_name(i) for i in range(4)] == ["S1", "S2", "S3", "S4"]
+    assert "not used   group, essay, admitted, price" in out
+    assert "Warning: SAT (standard deviation" in out
+    assert f"mipmech show {path}\n" in out
+    assert f"mipmech certify {path} --out {path.parent / 'students-proof.json'}\n" in out
+
+
+def test_what_it_says_under_json_is_true(capsys, data):
+    status, out, err = run(capsys, data, *OPTIONS, "--cost", "price", "--json")
+    assert (status, err) == (0, "")
+    told = json.loads(out)
+    made = Instance.load(told["file"])
+    assert told["digest"] == made.digest
+    assert (told["agents"], told["features"], told["rank"]) == (4, ["SAT", "gpa"], 2)
+    assert (told["table"], told["ids"], told["left_out"]) == ("students.csv", "student_id", 0)
+    assert len(told["warnings"]) == 1
+    assert made.cost.tolist() == [2, 2, 3, 2]
+    assert made.name == "students"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [["--standardise"], ["--drop-blank", "--features", "SAT,gpa,essay"], ["-o", "else/where.json"]],
+)
+def test_otherwise_they_are_copied(capsys, data, options, monkeypatch):
+    monkeypatch.chdir(data.parent)
+    (data.parent / "else").mkdir()
+    status, out, _ = run(capsys, data, *OPTIONS, *options, "--json")
+    told = json.loads(out)
+    assert status == 0
+    assert told["table"] is None
+    assert Instance.load(told["file"]).digest == told["digest"]
+    assert told["left_out"] == ("--drop-blank" in options)
+
+
+def test_standardised_is_what_a_frame_gives(capsys, data):
+    run(capsys, data, *OPTIONS, "--standardise", "--offset", "1")
+    made = Instance.load(data.with_suffix(".json"))
+    same = Instance.from_csv(
+        data, quality={"SAT": 0.002, "gpa": 0.5}, visible=["SAT", "gpa"], cost=2,
+        standardise=True, quality_offset=1,
+    )  # fmt: skip
+    assert made.digest == same.digest
+    assert made.units == same.units
+    assert "standard deviation" in made.source
+
+
+def test_semicolons_and_decimal_commas_are_understood(capsys, data):
+    data.write_text(TABLE.replace(",", ";").replace(".", ","))
+    status, out, _ = run(capsys, data, *OPTIONS, "--json")
+    assert status == 0
+    assert json.loads(out)["table"] is None
+    assert Instance.load(data.with_suffix(".json")).agents[1].tolist() == [650, 2.5]
+
+
+def test_sums_may_be_seen(capsys, data):
+    status, *_ = run(capsys, data, *OPTIONS[:2], "--cost", 1, "--view", "SAT=1,gpa=100;price=1")
+    assert status == 0
+    made = Instance.load(data.with_suffix(".json"))
+    assert made.features == ("SAT", "gpa", "price")
+    assert made.view.matrix.tolist() == [[1, 100, 0], [0, 0, 1]]
+
+
+def test_names_with_commas_are_quoted(capsys, data):
+    data.write_text('"gpa, school",x=y\n1,2\n2,1\n')
+    given = ["--quality", '"gpa, school=0.5",x=y=1', "--visible", '"gpa, school"', "--cost", 1]
+    assert run(capsys, data, *given)[0] == 0
+    assert Instance.load(data.with_suffix(".json")).quality.tolist() == [0.5, 1]
+
+
+def test_an_id_can_be_chosen_or_left_out(capsys, data):
+    for given, named in (("group", "group"), ("", None)):
+        _, out, _ = run(
+            capsys, data, *OPTIONS, "--id", given, "-o", data.parent / "a.json", "--json"
+        )
+        assert json.loads(out)["ids"] == named
+
+
+@pytest.mark.parametrize(
+    ("header", "cells", "named"),
+    [
+        ("id,x", ["1,5", "2,5"], "id"),
+        ("x,Applicant ID", ["5,1", "5,2"], "Applicant ID"),
+        ("x,studentId", ["5,1", "5,2"], "studentId"),
+        ("x,who", ["5,Ann", "5,Bob"], "who"),
+        ("x,group", ["5,a", "5,a"], None),
+        ("x,paid", ["5,1", "5,2"], None),
+        ("x,name", ["5,Ann", "5,Ann"], None),
+        ("x,who", ["5,Ann", "5,"], None),
+    ],
+)
+def test_the_column_that_names_people_is_guessed(tmp_path, header, cells, named):
+    (tmp_path / "t.csv").write_text("\n".join([header, *cells]))
+    assert naming_column(tables.read_any_csv(tmp_path / "t.csv"), ["x"]) == named
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ([], 'give --quality "SAT=0.3,gpa=0.2" --visible "SAT,gpa" --cost 2; columns with numbers'),
+        (OPTIONS[:4], "give --cost 2; columns"),
+        ([*OPTIONS, "--quality", "sat=1"], "(did you mean 'SAT'?)"),
+        ([*OPTIONS, "--quality", "SAT"], "quality: has 'SAT'; give names and numbers, as in"),
+        ([*OPTIONS, "--quality", "SAT=much"], "quality: has 'SAT=much'; give names and numbers"),
+        ([*OPTIONS, "--quality", "SAT=1,SAT=2"], "quality: has 'SAT' twice"),
+        ([*OPTIONS, "--quality", " , "], "quality: is empty"),
+        ([*OPTIONS, "--quality", "SAT=0"], "quality: is zero"),
+        ([*OPTIONS, "--quality", "group=1"], "has 'a' under 'group'; expected a plain number (line"),
+        ([*OPTIONS, "--visible", "iq"], "visible: there is no column 'iq'; there are student_id,"),
+        ([*OPTIONS, "--visible", ""], "visible: is empty"),
+        ([*OPTIONS, "--view", "SAT=1"], "found visible and view"),
+        ([*OPTIONS, "--features", "SAT"], "names 'gpa', which is not among the features 'SAT'"),
+        ([*OPTIONS, "--features", "SAT,gpa,essay"], "no number under 'essay' (line 3); fill"),
+        ([*OPTIONS, "--cost", "dear"], "cost: there is no column 'dear'"),
+        ([*OPTIONS, "--cost", "-1"], "cost: is -1; it must be above 0"),
+        ([*OPTIONS, "--cost", "nan"], "cost: is not a number"),
+        ([*OPTIONS, "--weights", "w"], "there is no column 'w'"),
+        ([*OPTIONS, "--id", "who"], "there is no column 'who'"),
+        ([*OPTIONS, "--offset", "inf"], "quality_offset: is infinite"),
+        ([*OPTIONS, "-o", "students.csv"], "is the data; name another file"),
+        ([*OPTIONS, "-o", "no/where.json"], "there is no folder"),
+    ],
+)  # fmt: skip
+def test_what_is_missing_or_wrong_is_named_at_once(capsys, data, monkeypatch, options, said):
+    monkeypatch.chdir(data.parent)
+    status, out, err = run(capsys, "students.csv", *options)
+    assert (status, out) == (2, "")
+    assert err.startswith("error: ")
+    assert err.count("\n") == 1
+    assert said in err
+    assert os.listdir() == ["students.csv"]
+    assert data.read_text() == TABLE
+
+
+def test_a_file_is_replaced_only_where_it_is_named(capsys, data):
+    path = data.with_suffix(".json")
+    path.write_text("mine")
+    status, _, err = run(capsys, data, *OPTIONS)
+    assert status == 2
+    assert "exists already; name the file to write by -o" in err
+    assert path.read_text() == "mine"
+    assert run(capsys, data, *OPTIONS, "-o", path)[0] == 0
+    assert Instance.load(path).size == 4
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def answer(monkeypatch, *lines):
+    monkeypatch.setattr(sys, "stdin", Terminal("".join(f"{line}\n" for line in lines)))
+
+
+def test_what_is_missing_is_asked_for(capsys, data, monkeypatch):
+    answer(monkeypatch, "SAT=0.002,gpa=high", "SAT=0.002,essay=0.5", "sat", "SAT", "", "", "")
+    status, out, err = run(capsys, data)
+    assert status == 0
+    assert "4 rows; numbers: SAT, gpa, essay, price; text: student_id, group, admitted" in err
+    assert "has 'gpa=high'; give names and numbers" in err
+    assert "did you mean 'SAT'?" in err
+    assert "What does a move of one standard deviation cost" in err
+    assert "1 row of 4 have gaps" in err
+    assert "left out   1 row with gaps" in out
+    made = Instance.load(data.with_suffix(".json"))
+    assert (made.size, made.features, made.view.columns) == (3, ("SAT", "essay"), (0,))
+    assert (made.units is not None, made.cost.tolist()) == (True, [2, 2, 2])
+
+
+def test_the_defaults_are_sound(capsys, data, monkeypatch):
+    answer(monkeypatch, "gpa=1", "", "maybe", "no", "price")
+    status, _, err = run(capsys, data)
+    assert status == 0
+    assert "answer yes or no" in err
+    made = Instance.load(data.with_suffix(".json"))
+    assert (made.features, made.units, made.cost.tolist()) == (("gpa",), None, [2, 2, 3, 2])
+
+
+def test_no_answer_is_an_error_and_nothing_is_written(capsys, data, monkeypatch):
+    answer(monkeypatch, "gpa=1")
+    status, out, err = run(capsys, data)
+    assert (status, out) == (2, "")
+    assert err.endswith("error: visible: was asked for and not answered\n")
+    assert not data.with_suffix(".json").exists()
+
+
+def test_json_asks_nothing(capsys, data, monkeypatch):
+    answer(monkeypatch, "gpa=1", "gpa", "no", "2")
+    status, out, err = run(capsys, data, "--json")
+    assert (status, err) == (2, "")
+    assert "more must be known" in json.loads(out)["error"]["message"]
+
+
+@pytest.mark.slow
+def test_on_a_real_terminal(data):
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        [sys.executable, "-m", "mipmech", "new", "students.csv"], cwd=data.parent, stdin=theirs,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    ) as process:  # fmt: skip
+        os.write(ours, b"SAT=0.002,gpa=0.5\nSAT\nyes\n2\n")
+        out, _ = process.communicate(timeout=60)
+    os.close(theirs)
+    os.close(ours)
+    assert process.returncode == 0
+    assert "wrote students.json" in out
+    assert Instance.load(data.with_suffix(".json")).units is not None
