@@ -34,10 +34,18 @@ def typed_rule(text: str, names: tuple[str, ...]) -> tuple[np.ndarray, float]:
     return weights, float(threshold[1].replace("−", "-"))
 
 
-def plain_gain(instance, weights, threshold) -> float:
-    """What a rule gains on an instance, in floats, in whatever units its features are."""
+def plain_gain(instance, weights, threshold, units=None) -> float:
+    """What a rule gains on an instance, in floats.
+
+    With the user's units, weights and threshold are for features as people know them; what a move
+    costs is still measured in the instance's.
+    """
     w, x = np.asarray(weights, dtype=float), instance.agents
+    if units is not None:
+        x = np.array(units.centre) + np.array(units.scale) * x
     distance = threshold - x @ w
+    if units is not None:
+        w = w * np.array(units.scale)
     length = np.sqrt(w @ w)
     moves = (distance >= 0) & (distance <= length / instance.cost)
     moved = np.average(np.where(moves, distance, 0.0), weights=instance.weights)

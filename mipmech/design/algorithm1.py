@@ -277,8 +277,7 @@ class Solution:
         return {
             "gain": round_down(self.gain),
             "mechanism": None if self.mechanism is None else self.mechanism.to_dict(),
-            "features": list(self.instance.feature_names),
-            **facts(self.recount, self.printed, self.fragile),
+            **facts(self.instance, self.recount, self.printed, self.fragile),
             "thresholds": self.thresholds,
             "gain_two": None if self.gain_two is None else round_down(self.gain_two),
             "eta": self.eta,

@@ -22,6 +22,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from mipmech.design.caveats import caveats
 from mipmech.errors import InputError
 from mipmech.model.edge import Fragile, endangered, plain_error
 from mipmech.model.grading import ExactDirection, Recount
@@ -104,13 +105,17 @@ class PrintedRule:
         }
 
 
-def facts(found: Recount | None, rule: PrintedRule | None, edge: Fragile | None) -> dict[str, Any]:
+def facts(
+    instance: Instance, found: Recount | None, rule: PrintedRule | None, edge: Fragile | None
+) -> dict[str, Any]:
     """What is printed about the rule of a result, for ``--json``; None where there is no rule."""
     return {
+        "features": list(instance.feature_names),
         "printed": None if rule is None else rule.to_dict(),
         "moving_share": None if found is None else float(found.density),
         "accepted_share": None if found is None else float(found.accepted_share),
         "fragile": None if edge is None else edge.to_dict(),
+        "warnings": caveats(instance, found),
     }
 
 

@@ -14,6 +14,7 @@ from mipmech.budget import Stop
 from mipmech.checker.verdict import Verdict
 from mipmech.design.algorithm1 import Solution
 from mipmech.design.baselines import Rival
+from mipmech.design.caveats import caveats
 from mipmech.design.certificate import Certificate
 from mipmech.design.describe import Description
 from mipmech.design.printed import Measure, PrintedRule, printed
@@ -267,6 +268,7 @@ def tell_answer(
         if answer.recount is not None:
             measure: Measure = "gain" if answer.soft else "density"
             _tell_rule(console, printed(answer.recount, digits, measure))
+            tell_warnings(console, caveats(geometry.instance, answer.recount))
             _tell_file(console, out)
         tell_picture(console, "the rule", plot, no_picture)
 
@@ -329,6 +331,7 @@ def tell_solution(
         tell_entries(console, entries)
         if rule is not None:
             _tell_rule(console, rule)
+        tell_warnings(console, caveats(found.instance, found.recount))
         tell_picture(console, "the run and the rule", plot, no_picture)
 
 
@@ -369,6 +372,7 @@ def tell_certificate(
         tell_entries(console, entries)
         if rule is not None:
             _tell_rule(console, rule)
+        tell_warnings(console, caveats(found.instance, found.recount))
         if others:
             _tell_rivals(console, others)
         _tell_file(console, out)

@@ -41,7 +41,8 @@ def test_the_rule_in_so_many_digits(capsys, command, digits):
         "weights"
     ]
     assert threshold == found["threshold"]
-    assert plain_gain(instance, weights, threshold) == pytest.approx(found["gain"], rel=1e-9)
+    typed = plain_gain(instance, weights, threshold, instance.units)
+    assert typed == pytest.approx(found["gain"], rel=1e-9)
     assert found["share"] > {None: 0.999, 1: 0.8, 2: 0.95}[digits]
 
 
