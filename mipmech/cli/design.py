@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
 from mipmech.budget import Budget
+from mipmech.cli.folds import Folding, Folds, FoldSeed, folded
 from mipmech.cli.shell import (
     InstanceFile,
     Plot,
@@ -201,16 +203,20 @@ def solve(
     norm: NormName = None,
     segments: Segments = None,
     solver: SolverName = None,
+    folds: Folds = None,
+    fold_seed: FoldSeed = None,
     plot: Plot = None,
     threads: SolverThreads = 1,
 ) -> int:
     """Algorithm 1: ask an oracle at many η, and keep the rule of greatest gain."""
+    folding = Folding.asked(folds, fold_seed)
     asked = _oracle(name, norm=norm, segments=segments, solver=solver)
     with shell.saying(f"reading {instance}"):
         sample = Instance.load(instance)
-    with shell.following(name, answering) as watch:
-        found = algorithm1.solve(
-            sample,
+
+    def design(part: Instance, budget: Budget) -> algorithm1.Solution:
+        return algorithm1.solve(
+            part,
             epsilon=epsilon,
             oracle=asked,
             grid=grid,
@@ -218,12 +224,20 @@ def solve(
             radius=radius,
             thresholds=thresholds,
             skip=skip,
-            budget=shell.budget(threads, watch),
+            budget=budget,
         )
+
+    with shell.following(name, answering) as watch:
+        found = design(sample, folding.first(sample, shell.budget(threads, watch)))
+    others = folding.run(shell, sample, design, found, answering, threads)
     no_picture = draw(None if found.recount is None else found, plot)
-    content = {**found.to_dict(), "plot": None if no_picture else written(plot)}
-    shell.show(content, "design.tell_solution", found, plot, no_picture)
-    return 0 if found.complete else 1
+    content = {
+        **found.to_dict(),
+        **folded(others, found.gain),
+        "plot": None if no_picture else written(plot),
+    }
+    shell.show(content, "design.tell_solution", found, plot, no_picture, others)
+    return 0 if found.complete and (others is None or others.complete) else 1
 
 
 @command()
@@ -244,6 +258,8 @@ def certify(
         str | None,
         typer.Option("--against", help="Compare with the rules of these oracles: milp,projection"),
     ] = None,
+    folds: Folds = None,
+    fold_seed: FoldSeed = None,
     plot: Plot = None,
     threads: Threads = None,
     workers: Workers = None,
@@ -251,6 +267,7 @@ def certify(
     local_cluster: LocalCluster = None,
 ) -> int:
     """The best rule of all, with a proof that none gains more."""
+    folding = Folding.asked(folds, fold_seed)
     names = [] if against is None else [name.strip() for name in against.split(",")]
     check_names(names)
     check_choice(workers, scheduler, local_cluster)
@@ -263,11 +280,11 @@ def certify(
     with shell.saying(f"reading {instance}"):
         sample = Instance.load(instance)
     used = (1 if helped else cores()) if threads is None else threads
-    helpers = chosen_executor(workers, scheduler, local_cluster)
-    with helpers as executor, shell.following("certify", closing_in) as watch:
-        found = certificate.certify(
-            sample, gap=gap, engine=engine, budget=shell.budget(used, watch), executor=executor
-        )
+    with chosen_executor(workers, scheduler, local_cluster) as executor:
+        design = partial(_certified, gap=gap, engine=engine, executor=executor)
+        with shell.following("certify", closing_in) as watch:
+            found = design(sample, folding.first(sample, shell.budget(used, watch)))
+        elsewhere = folding.run(shell, sample, design, found, closing_in, used)
     if out is not None:
         found.save(out)
     others: list[Rival] = []
@@ -276,9 +293,19 @@ def certify(
             others = rivals(found, names, shell.budget(used))
     draw(found, plot)
     compared = {"against": [rival.to_dict() for rival in others]} if names else {}
-    content = {**found.to_dict(), **compared, "plot": written(plot), "certificate": written(out)}
-    shell.show(content, "design.tell_certificate", found, others, out, plot)
-    return 0 if found.status == "optimal" else 1
+    content = {
+        **found.to_dict(),
+        **compared,
+        **folded(elsewhere, found.lower),
+        "plot": written(plot),
+        "certificate": written(out),
+    }
+    shell.show(content, "design.tell_certificate", found, others, out, plot, elsewhere)
+    return 0 if found.status == "optimal" and (elsewhere is None or elsewhere.complete) else 1
+
+
+def _certified(sample: Instance, budget: Budget, **options: Any) -> certificate.Certificate:
+    return certificate.certify(sample, budget=budget, **options)
 
 
 @command()

@@ -13,6 +13,7 @@ from mipmech.design.algorithm1 import Solution
 from mipmech.design.baselines import Rival
 from mipmech.design.certificate import Certificate
 from mipmech.design.describe import Description
+from mipmech.design.folds import FoldResults
 from mipmech.model.geometry import Geometry
 from mipmech.model.grading import Recount
 from mipmech.model.instance import Instance
@@ -30,6 +31,7 @@ from mipmech.terminal.console import (
     tell_picture,
     up,
 )
+from mipmech.terminal.folds import held_out_entry
 from mipmech.text import count
 from mipmech.theory.projection import ProjectionRule
 
@@ -261,6 +263,7 @@ def tell_solution(
     found: Solution,
     plot: Path | None = None,
     no_picture: str | None = None,
+    folds: FoldResults | None = None,
 ) -> None:
     """Print what Algorithm 1 found on stdout."""
     with in_one_piece() as console:
@@ -284,6 +287,7 @@ def tell_solution(
                 f" {float(rule.value):.6g}; {float(rule.density):.1%} move"
             )
             entries["η"] = f"{found.eta:.6g}"
+        entries |= held_out_entry(folds, found.gain)
         bound = found.bound
         on_grid = "" if bound.scope == "all" else " with these η"
         entries["proved"] = (
@@ -305,6 +309,7 @@ def tell_certificate(
     others: list[Rival],
     out: Path | None = None,
     plot: Path | None = None,
+    folds: FoldResults | None = None,
 ) -> None:
     """Print what was certified on stdout."""
     with in_one_piece() as console:
@@ -314,6 +319,7 @@ def tell_certificate(
         work = ", ".join(f"{n:,} {what}" for what, n in found.work.items())
         entries = {
             "best gain": f"at least {lower}, at most {upper}: {state}, gap {up(found.gap, 2)}",
+            **held_out_entry(folds, found.lower),
             "level": _LEVELS[found.level],
             "scope": found.scope,
             "work": f"{found.engine}, {work}; {found.seconds:.2f} s; {found.stop.value}",
