@@ -53,6 +53,7 @@ def show(
     plot: Plot = None,
 ) -> int:
     """What is in an instance, and what the paper's closed-form rules would do on it."""
+    can_be_written(plot, "plot")
     with shell.saying(f"reading {instance}"):
         sample = Instance.load(instance)
     with shell.saying("grading the closed-form rules"):
@@ -62,7 +63,7 @@ def show(
     if plot is not None and rule is not None and shell.timer.left == 0:
         no_picture = "the time limit came first"
     else:
-        no_picture = draw(rule, plot)
+        no_picture = draw(shell, rule, plot)
     content = {**description.to_dict(), "plot": None if no_picture else written(plot)}
     shell.show(content, "design.tell", description, plot, no_picture)
     return 0 if description.complete else 1
@@ -120,6 +121,8 @@ def oracle(
     asked = _oracle(name, norm=norm, segments=segments, solver=solver)
     if gap is not None and not gap >= 0:
         raise InputError(f"is {gap}; give 0 or more", field="gap")
+    for file, field in ((out, "out"), (write_model, "write_model"), (plot, "plot")):
+        can_be_written(file, field)
     with shell.saying(f"reading {instance}"):
         geometry = reduce(Instance.load(instance))
     value = eta_of(geometry, eta, eta_fraction)
@@ -128,35 +131,30 @@ def oracle(
     if out is not None and name != "cells":
         raise InputError(f"{name} leaves no proof; choose cells", field="oracle")
     with shell.following(name, answering) as watch:
-        budget = shell.budget(threads, watch)
-        if out is None:
+        budget, proof = shell.budget(threads, watch), None
+        if out is None or infeasible(geometry, value):  # with nothing to certify
             answer = asked(geometry, value, budget)
         else:
-            answer = _certified_answer(asked, geometry, value, budget, out)
-    no_picture = draw(answer.recount, plot)
+            proof = certify_density(geometry, value, budget)
+            answer = _answer_of(proof, asked, value)
+    kept = None if proof is None else shell.keep(out, "out", proof.save)
+    no_picture = draw(shell, answer.recount, plot)
     status = answer.status_at(gap)
     content = {
         **answer.to_dict(),
         "status": status,
         "plot": None if no_picture else written(plot),
-        "certificate": None if answer.recount is None else written(out),
+        "certificate": written(kept),
     }
-    shell.show(content, "design.tell_answer", answer, geometry, status, plot, no_picture, out)
+    shell.show(content, "design.tell_answer", answer, geometry, status, plot, no_picture, kept)
     return 1 if status == "gap" else 0
 
 
-def _certified_answer(
-    asked: Oracle, geometry: Geometry, eta: float, budget: Budget, out: Path
-) -> Answer:
-    """The answer at η with a certificate; nothing to certify where no direction has this η."""
-    if infeasible(geometry, eta):
-        return asked(geometry, eta, budget)
-    certificate = certify_density(geometry, eta, budget)
-    certificate.save(out)
-    upper = Fraction(certificate.upper)
+def _answer_of(proof: certificate.Certificate, asked: Oracle, eta: float) -> Answer:
+    """The answer that a certificate at η gives."""
     return Answer(
-        eta, certificate.recount, upper, certificate.level, certificate.stop, certificate.seconds,
-        repr(asked), work=certificate.work,
+        eta, proof.recount, Fraction(proof.upper), proof.level, proof.stop, proof.seconds,
+        repr(asked), work=proof.work,
     )  # fmt: skip
 
 
@@ -210,6 +208,7 @@ def solve(
 ) -> int:
     """Algorithm 1: ask an oracle at many η, and keep the rule of greatest gain."""
     folding = Folding.asked(folds, fold_seed)
+    can_be_written(plot, "plot")
     asked = _oracle(name, norm=norm, segments=segments, solver=solver)
     with shell.saying(f"reading {instance}"):
         sample = Instance.load(instance)
@@ -230,7 +229,7 @@ def solve(
     with shell.following(name, answering) as watch:
         found = design(sample, folding.first(sample, shell.budget(threads, watch)))
     others = folding.run(shell, sample, design, found, answering, threads)
-    no_picture = draw(None if found.recount is None else found, plot)
+    no_picture = draw(shell, None if found.recount is None else found, plot)
     content = {
         **found.to_dict(),
         **folded(others, found.gain),
@@ -284,23 +283,22 @@ def certify(
         design = partial(_certified, gap=gap, engine=engine, executor=executor)
         with shell.following("certify", closing_in) as watch:
             found = design(sample, folding.first(sample, shell.budget(used, watch)))
+        kept = shell.keep(out, "out", found.save)
         elsewhere = folding.run(shell, sample, design, found, closing_in, used)
-    if out is not None:
-        found.save(out)
     others: list[Rival] = []
     if names:
         with shell.saying(f"comparing with {against}"):
             others = rivals(found, names, shell.budget(used))
-    draw(found, plot)
+    no_picture = draw(shell, found, plot)
     compared = {"against": [rival.to_dict() for rival in others]} if names else {}
     content = {
         **found.to_dict(),
         **compared,
         **folded(elsewhere, found.lower),
-        "plot": written(plot),
-        "certificate": written(out),
+        "plot": None if no_picture else written(plot),
+        "certificate": written(kept),
     }
-    shell.show(content, "design.tell_certificate", found, others, out, plot, elsewhere)
+    shell.show(content, "design.tell_certificate", found, others, kept, plot, no_picture, elsewhere)
     return 0 if found.status == "optimal" and (elsewhere is None or elsewhere.complete) else 1
 
 
@@ -347,6 +345,7 @@ def make(
     ] = "inline",
 ) -> int:
     """Make an instance of a named family."""
+    can_be_written(output, "output")
     with shell.saying(f"making {output}"):
         sample = families.make(family, agents, rank, seed, hidden=hidden, cost=cost)
         sample.save(output, table)

@@ -309,6 +309,7 @@ def tell_certificate(
     others: list[Rival],
     out: Path | None = None,
     plot: Path | None = None,
+    no_picture: str | None = None,
     folds: FoldResults | None = None,
 ) -> None:
     """Print what was certified on stdout."""
@@ -338,7 +339,7 @@ def tell_certificate(
         if others:
             _tell_rivals(console, others)
         _tell_file(console, out)
-        tell_picture(console, "the bounds and the rule", plot, None)
+        tell_picture(console, "the bounds and the rule", plot, no_picture)
 
 
 _LEVELS = {
