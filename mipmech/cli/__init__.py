@@ -13,13 +13,13 @@ import os
 import sys
 from collections.abc import Callable
 
-from mipmech.cli import bench, design, studies
+from mipmech.cli import bench, design, grade, studies
 from mipmech.cli.shell import app
 from mipmech.errors import InputError
 from mipmech.files import reason
 
 # The commands, in the order of `mipmech --help`; importing their modules has made them known.
-COMMANDS = (design, studies, bench)
+COMMANDS = (design, grade, studies, bench)
 
 
 def main(arguments: list[str] | None = None) -> int:
