@@ -45,7 +45,7 @@ def main(arguments: list[str] | None = None) -> int:
 def _run(given: list[str]) -> int:
     try:
         # Typer only parses: a command returns its work, and Ctrl-C or a closed pipe come to us.
-        work = app(given, standalone_mode=False)
+        work = app(given, prog_name="mipmech", standalone_mode=False)
         return (work() or 0) if callable(work) else int(work or 0)
     except InputError as error:
         _complain(error, "--json" in given)

@@ -69,7 +69,12 @@ def show(
     return 0 if description.complete else 1
 
 
-OracleName = Annotated[str, typer.Option("--oracle", help=f"One of: {', '.join(REGISTRY)}.")]
+OracleName = Annotated[
+    str,
+    typer.Option(
+        "--oracle", help=f"One of: {', '.join(REGISTRY)}.", autocompletion=lambda: list(REGISTRY)
+    ),
+]
 NormName = Annotated[
     Literal["cones", "secant", "box", "exact"] | None,
     typer.Option("--norm", help="How the MILP oracles approximate ‖u‖ = 1."),
@@ -330,7 +335,13 @@ def check(
 @command()
 def make(
     shell: Shell,
-    family: Annotated[str, typer.Argument(help=f"One of: {', '.join(families.NAMES)}.")],
+    family: Annotated[
+        str,
+        typer.Argument(
+            help=f"One of: {', '.join(families.NAMES)}.",
+            autocompletion=lambda: list(families.NAMES),
+        ),
+    ],
     agents: Annotated[int, typer.Option("--agents", help="m, the number of agents.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The instance file to write.")],
     rank: Annotated[int, typer.Option("--rank", help="k, the number of visible features.")] = 2,

@@ -26,7 +26,6 @@ app = typer.Typer(
     name="mipmech",
     help="Finds, and certifies, the acceptance rule that most improves true quality.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
