@@ -12,6 +12,8 @@ from pathlib import Path
 
 from mipmech.errors import InputError, shorten
 
+WRITABLE = stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
+
 
 def beside(folder: Path, name: str) -> Path:
     """The file ``name`` in ``folder``, refused if it leads outside, by .. or by a link."""
@@ -55,13 +57,10 @@ def read_text(path: Path) -> str:
 def write(file: Path, data: bytes) -> None:
     """Replace a file in one step; through a link, the file that it leads to.
 
-    Raises `InputError` for what is not a plain file: a device must not be replaced by one.
+    Raises `InputError` for what must not be replaced: a folder, a device, a file that is read-only.
     """
-    file = file.resolve()
-    if file.exists() and not file.is_file():
-        raise InputError("is not a plain file, so it is not replaced; choose another", file=file)
-    temporary = file.with_name(f".{file.name}.{secrets.token_hex(6)}")
-    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+    file = _replaceable(file)
+    handle, temporary = _new_beside(file)
     try:
         with os.fdopen(handle, "wb") as stream:
             stream.write(data)
@@ -71,3 +70,29 @@ def write(file: Path, data: bytes) -> None:
     except BaseException:
         os.unlink(temporary)
         raise
+
+
+def try_writing(file: Path) -> None:
+    """Raise what `write` would raise, as far as that can be known before; leaves nothing behind."""
+    handle, temporary = _new_beside(_replaceable(file))
+    os.close(handle)
+    os.unlink(temporary)
+
+
+def _replaceable(file: Path) -> Path:
+    """The file that a path leads to, if it may be replaced."""
+    file = file.resolve()
+    if file.is_dir():
+        raise InputError("is a folder; give the name of a file in it", file=file)
+    if file.exists() and not file.is_file():
+        raise InputError("is not a plain file, so it is not replaced; choose another", file=file)
+    # Replacing asks only for a writable folder; but what somebody has protected stays.
+    if file.exists() and not (file.stat().st_mode & WRITABLE and os.access(file, os.W_OK)):
+        raise InputError("is read-only, so it is not replaced; choose another", file=file)
+    return file
+
+
+def _new_beside(file: Path) -> tuple[int, Path]:
+    """A new file, open for writing, that can take the place of this one."""
+    temporary = file.with_name(f".{file.name}.{secrets.token_hex(6)}")
+    return os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666), temporary

@@ -13,13 +13,13 @@ import os
 import sys
 from collections.abc import Callable
 
-from mipmech.cli import bench, design, new, studies
+from mipmech.cli import bench, design, grade, new, studies
 from mipmech.cli.shell import app
 from mipmech.errors import InputError
 from mipmech.files import reason
 
 # The commands, in the order of `mipmech --help`; importing their modules has made them known.
-COMMANDS = (new, design, studies, bench)
+COMMANDS = (new, design, grade, studies, bench)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -45,7 +45,7 @@ def main(arguments: list[str] | None = None) -> int:
 def _run(given: list[str]) -> int:
     try:
         # Typer only parses: a command returns its work, and Ctrl-C or a closed pipe come to us.
-        work = app(given, standalone_mode=False)
+        work = app(given, prog_name="mipmech", standalone_mode=False)
         return (work() or 0) if callable(work) else int(work or 0)
     except InputError as error:
         _complain(error, "--json" in given)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
 from mipmech.budget import Budget
+from mipmech.cli.folds import Folding, Folds, FoldSeed, folded
 from mipmech.cli.shell import (
     InstanceFile,
     Plot,
@@ -52,6 +54,7 @@ def show(
     plot: Plot = None,
 ) -> int:
     """What is in an instance, and what the paper's closed-form rules would do on it."""
+    can_be_written(plot, "plot")
     with shell.saying(f"reading {instance}"):
         sample = Instance.load(instance)
     with shell.saying("grading the closed-form rules"):
@@ -61,13 +64,18 @@ def show(
     if plot is not None and rule is not None and shell.timer.left == 0:
         no_picture = "the time limit came first"
     else:
-        no_picture = draw(rule, plot)
+        no_picture = draw(shell, rule, plot)
     content = {**description.to_dict(), "plot": None if no_picture else written(plot)}
     shell.show(content, "design.tell", description, plot, no_picture)
     return 0 if description.complete else 1
 
 
-OracleName = Annotated[str, typer.Option("--oracle", help=f"One of: {', '.join(REGISTRY)}.")]
+OracleName = Annotated[
+    str,
+    typer.Option(
+        "--oracle", help=f"One of: {', '.join(REGISTRY)}.", autocompletion=lambda: list(REGISTRY)
+    ),
+]
 NormName = Annotated[
     Literal["cones", "secant", "box", "exact"] | None,
     typer.Option("--norm", help="How the MILP oracles approximate ‖u‖ = 1."),
@@ -137,6 +145,8 @@ def oracle(
     asked = _oracle(name, norm=norm, segments=segments, solver=solver)
     if gap is not None and not gap >= 0:
         raise InputError(f"is {gap}; give 0 or more", field="gap")
+    for file, field in ((out, "out"), (write_model, "write_model"), (plot, "plot")):
+        can_be_written(file, field)
     with shell.saying(f"reading {instance}"):
         geometry = reduce(Instance.load(instance))
     value = eta_of(geometry, eta, eta_fraction)
@@ -145,36 +155,31 @@ def oracle(
     if out is not None and name != "cells":
         raise InputError(f"{name} leaves no proof; choose cells", field="oracle")
     with shell.following(name, answering) as watch:
-        budget = shell.budget(threads, watch)
-        if out is None:
+        budget, proof = shell.budget(threads, watch), None
+        if out is None or infeasible(geometry, value):  # with nothing to certify
             answer = asked(geometry, value, budget)
         else:
-            answer = _certified_answer(asked, geometry, value, budget, out)
-    no_picture = draw(answer.recount, plot)
+            proof = certify_density(geometry, value, budget)
+            answer = _answer_of(proof, asked, value)
+    kept = None if proof is None else shell.keep(out, "out", proof.save)
+    no_picture = draw(shell, answer.recount, plot)
     status = answer.status_at(gap)
     content = {
         **answer.to_dict(),
         "status": status,
         "plot": None if no_picture else written(plot),
-        "certificate": None if answer.recount is None else written(out),
+        "certificate": written(kept),
     }
-    telling = (answer, geometry, status, plot, no_picture, out, digits)
+    telling = (answer, geometry, status, plot, no_picture, kept, digits)
     shell.show(content, "design.tell_answer", *telling)
     return 1 if status == "gap" else 0
 
 
-def _certified_answer(
-    asked: Oracle, geometry: Geometry, eta: float, budget: Budget, out: Path
-) -> Answer:
-    """The answer at η with a certificate; nothing to certify where no direction has this η."""
-    if infeasible(geometry, eta):
-        return asked(geometry, eta, budget)
-    certificate = certify_density(geometry, eta, budget)
-    certificate.save(out)
-    upper = Fraction(certificate.upper)
+def _answer_of(proof: certificate.Certificate, asked: Oracle, eta: float) -> Answer:
+    """The answer that a certificate at η gives."""
     return Answer(
-        eta, certificate.recount, upper, certificate.level, certificate.stop, certificate.seconds,
-        repr(asked), work=certificate.work,
+        eta, proof.recount, Fraction(proof.upper), proof.level, proof.stop, proof.seconds,
+        repr(asked), work=proof.work,
     )  # fmt: skip
 
 
@@ -222,17 +227,22 @@ def solve(
     segments: Segments = None,
     solver: SolverName = None,
     digits: Digits = None,
+    folds: Folds = None,
+    fold_seed: FoldSeed = None,
     plot: Plot = None,
     threads: SolverThreads = 1,
 ) -> int:
     """Algorithm 1: ask an oracle at many η, and keep the rule of greatest gain."""
     check_digits(digits)
+    folding = Folding.asked(folds, fold_seed)
+    can_be_written(plot, "plot")
     asked = _oracle(name, norm=norm, segments=segments, solver=solver)
     with shell.saying(f"reading {instance}"):
         sample = Instance.load(instance)
-    with shell.following(name, answering) as watch:
-        found = algorithm1.solve(
-            sample,
+
+    def design(part: Instance, budget: Budget) -> algorithm1.Solution:
+        return algorithm1.solve(
+            part,
             epsilon=epsilon,
             oracle=asked,
             grid=grid,
@@ -240,13 +250,22 @@ def solve(
             radius=radius,
             thresholds=thresholds,
             skip=skip,
-            budget=shell.budget(threads, watch),
+            budget=budget,
         )
-    no_picture = draw(None if found.recount is None else found, plot)
+
+    with shell.following(name, answering) as watch:
+        found = design(sample, folding.first(sample, shell.budget(threads, watch)))
+    others = folding.run(shell, sample, design, found, answering, threads)
+    no_picture = draw(shell, None if found.recount is None else found, plot)
     rule = _printed(found, digits)
-    content = {**found.to_dict(), **_digits(rule), "plot": None if no_picture else written(plot)}
-    shell.show(content, "design.tell_solution", found, rule, plot, no_picture)
-    return 0 if found.complete else 1
+    content = {
+        **found.to_dict(),
+        **_digits(rule),
+        **folded(others, found.gain),
+        "plot": None if no_picture else written(plot),
+    }
+    shell.show(content, "design.tell_solution", found, rule, plot, no_picture, others)
+    return 0 if found.complete and (others is None or others.complete) else 1
 
 
 @command()
@@ -268,6 +287,8 @@ def certify(
         typer.Option("--against", help="Compare with the rules of these oracles: milp,projection"),
     ] = None,
     digits: Digits = None,
+    folds: Folds = None,
+    fold_seed: FoldSeed = None,
     plot: Plot = None,
     threads: Threads = None,
     workers: Workers = None,
@@ -276,6 +297,7 @@ def certify(
 ) -> int:
     """The best rule of all, with a proof that none gains more."""
     check_digits(digits)
+    folding = Folding.asked(folds, fold_seed)
     names = [] if against is None else [name.strip() for name in against.split(",")]
     check_names(names)
     check_choice(workers, scheduler, local_cluster)
@@ -288,29 +310,34 @@ def certify(
     with shell.saying(f"reading {instance}"):
         sample = Instance.load(instance)
     used = (1 if helped else cores()) if threads is None else threads
-    helpers = chosen_executor(workers, scheduler, local_cluster)
-    with helpers as executor, shell.following("certify", closing_in) as watch:
-        found = certificate.certify(
-            sample, gap=gap, engine=engine, budget=shell.budget(used, watch), executor=executor
-        )
-    if out is not None:
-        found.save(out)
+    with chosen_executor(workers, scheduler, local_cluster) as executor:
+        design = partial(_certified, gap=gap, engine=engine, executor=executor)
+        with shell.following("certify", closing_in) as watch:
+            found = design(sample, folding.first(sample, shell.budget(used, watch)))
+        kept = shell.keep(out, "out", found.save)
+        elsewhere = folding.run(shell, sample, design, found, closing_in, used)
     others: list[Rival] = []
     if names:
         with shell.saying(f"comparing with {against}"):
             others = rivals(found, names, shell.budget(used))
-    draw(found, plot)
+    no_picture = draw(shell, found, plot)
     compared = {"against": [rival.to_dict() for rival in others]} if names else {}
     rule = _printed(found, digits)
     content = {
         **found.to_dict(),
         **_digits(rule),
         **compared,
-        "plot": written(plot),
-        "certificate": written(out),
+        **folded(elsewhere, found.lower),
+        "plot": None if no_picture else written(plot),
+        "certificate": written(kept),
     }
-    shell.show(content, "design.tell_certificate", found, rule, others, out, plot)
-    return 0 if found.status == "optimal" else 1
+    telling = (found, rule, others, kept, plot, no_picture, elsewhere)
+    shell.show(content, "design.tell_certificate", *telling)
+    return 0 if found.status == "optimal" and (elsewhere is None or elsewhere.complete) else 1
+
+
+def _certified(sample: Instance, budget: Budget, **options: Any) -> certificate.Certificate:
+    return certificate.certify(sample, budget=budget, **options)
 
 
 @command()
@@ -337,7 +364,13 @@ def check(
 @command()
 def make(
     shell: Shell,
-    family: Annotated[str, typer.Argument(help=f"One of: {', '.join(families.NAMES)}.")],
+    family: Annotated[
+        str,
+        typer.Argument(
+            help=f"One of: {', '.join(families.NAMES)}.",
+            autocompletion=lambda: list(families.NAMES),
+        ),
+    ],
     agents: Annotated[int, typer.Option("--agents", help="m, the number of agents.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The instance file to write.")],
     rank: Annotated[int, typer.Option("--rank", help="k, the number of visible features.")] = 2,
@@ -352,6 +385,7 @@ def make(
     ] = "inline",
 ) -> int:
     """Make an instance of a named family."""
+    can_be_written(output, "output")
     with shell.saying(f"making {output}"):
         sample = families.make(family, agents, rank, seed, hidden=hidden, cost=cost)
         sample.save(output, table)

@@ -7,7 +7,6 @@ import importlib
 import inspect
 import json
 import math
-import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,6 +18,7 @@ import typer
 
 from mipmech.budget import Budget, Event, Timer
 from mipmech.errors import InputError
+from mipmech.files import reason, try_writing
 from mipmech.text import relative_gap
 from mipmech.version import __version__
 
@@ -26,7 +26,6 @@ app = typer.Typer(
     name="mipmech",
     help="Finds, and certifies, the acceptance rule that most improves true quality.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
@@ -57,12 +56,14 @@ class Shell:
 
     silent : whether no progress is wanted, or it would disturb
     timer : the wall clock of the whole command
+    lost : what went wrong with files of the result, which is printed all the same
     """
 
     as_json: bool
     seconds: float | None
     quiet: bool
     timer: Timer = field(init=False)
+    lost: list[Exception] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.timer = Budget(math.inf if self.seconds is None else self.seconds).start()
@@ -79,10 +80,57 @@ class Shell:
     def show(self, content: dict[str, Any], teller: str, *words: Any) -> None:
         """Print a result: as JSON, or by a function of `mipmech.terminal`: "design.tell_answer"."""
         if self.as_json:
-            print(json.dumps(content, allow_nan=False))
+            told = self.lost_files()
+            print(json.dumps(content | (told.to_dict() if told else {}), allow_nan=False))
             return
         module, _, name = teller.partition(".")  # imported now: rich is slow to import
         getattr(importlib.import_module(f"mipmech.terminal.{module}"), name)(*words)
+
+    def keep(self, file: Path | None, field: str, write: Callable[[Path], object]) -> Path | None:
+        """Write a file of the result; the file, if it is there now.
+
+        Hours of work are not thrown away for a picture: what goes wrong here is told after the
+        result (`ended`).
+        """
+        if file is None:
+            return None
+        try:
+            write(file)
+        except InputError as error:
+            found = error.located(file)
+            self.lost.append(InputError(found.message, file=found.file, field=found.field or field))
+        except OSError as error:
+            said = f"cannot be written: {reason(error)}"
+            self.lost.append(InputError(said, file=file, field=field))
+        except KeyboardInterrupt:
+            said = "was not written: interrupted"
+            self.lost.append(InputError(said, file=file, field=field))
+        except Exception as error:  # a bug, which is not hidden, only told last
+            self.lost.append(error)
+        else:
+            return file
+        return None
+
+    def lost_files(self) -> InputError | None:
+        """All that went wrong with files, as one error; None if nothing did."""
+        faults = [error for error in self.lost if isinstance(error, InputError)]
+        if not faults:
+            return None
+        first, *others = faults
+        message = "; ".join([first.message, *map(str, others)])
+        return InputError(message, file=first.file, field=first.field)
+
+    def ended(self, status: int | None) -> int | None:
+        """The exit status, after the result was printed; or what went wrong with its files."""
+        for error in self.lost:
+            if not isinstance(error, InputError):
+                raise error
+        told = self.lost_files()
+        if told is None:
+            return status
+        if not self.as_json:
+            raise told
+        return 2
 
     @contextmanager
     def saying(self, what: str) -> Iterator[Callable[[str], None] | None]:
@@ -139,7 +187,11 @@ def command(
 
         @functools.wraps(work)
         def parsed(*, as_json: bool, seconds: float | None, quiet: bool, **given: Any) -> Any:
-            return lambda: work(Shell(as_json, seconds, quiet), **given)
+            def run() -> int | None:
+                shell = Shell(as_json, seconds, quiet)
+                return shell.ended(work(shell, **given))
+
+            return run
 
         parameters = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in own] + shared
         parsed.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
@@ -157,26 +209,37 @@ def _version(asked: bool) -> None:
 
 
 def can_be_written(file: Path | None, field: str) -> None:
-    """Refuse a file in no folder before the work is done, not after it."""
+    """Try an output before the work is done, not after it."""
     if file is None:
         return
-    if not os.access(file.parent, os.W_OK):
-        said = f"cannot be written: there is no folder {file.parent}, or it is not writable"
-        raise InputError(said, file=file, field=field)
     if field == "plot" and file.suffix.lower() not in PICTURES:
         said = f"has no ending that says what it is; give one of {', '.join(PICTURES)}"
         raise InputError(said, file=file, field=field)
+    if not file.parent.is_dir():
+        said = f"cannot be written: there is no folder {file.parent}; make it first"
+        raise InputError(said, file=file, field=field)
+    try:
+        try_writing(file)
+    except InputError as error:
+        raise InputError(error.message, file=file, field=field) from None
+    except OSError as error:
+        said = f"cannot be written: {reason(error)}"
+        raise InputError(said, file=file, field=field) from None
 
 
-def draw(found: Any, plot: Path | None) -> str | None:
-    """Save the picture of a result; why there is none, if it has nothing to draw."""
-    if plot is not None and found is None:
+def draw(shell: Shell, found: Any, plot: Path | None) -> str | None:
+    """Save the picture of a result; why there is none, if there is none."""
+    if plot is None:
+        return None
+    if found is None:
         return "there is no rule to draw"
-    if plot is not None:
+
+    def save_picture(file: Path) -> None:
         from mipmech.plots.rule import save  # noqa: PLC0415  (matplotlib is slow to import)
 
-        save(found.plot(), plot)
-    return None
+        save(found.plot(), file)
+
+    return None if shell.keep(plot, "plot", save_picture) else "it could not be saved"
 
 
 def written(file: Path | None) -> str | None:

@@ -31,7 +31,7 @@ from mipmech.oracles.registry import REGISTRY
 from mipmech.studies.batch.asking import ETA_FRACTIONS, SECONDS_PER_CALL, SEEDS
 from mipmech.studies.comparison.compare import compare as compare_oracles
 from mipmech.studies.learning.curve import learn as learn_from
-from mipmech.studies.learning.results import make_folder
+from mipmech.studies.learning.results import FILE, make_folder
 from mipmech.studies.learning.source import open_source
 from mipmech.workers.processes import cores
 
@@ -106,14 +106,10 @@ def compare(
             watch=None if bar is None else bar.ran,
             say=(lambda _: None) if bar is None else bar.say,
         )
-    lost = None if found.unwritten is None else InputError(found.unwritten, field="out")
+    if found.unwritten is not None:
+        shell.lost.append(InputError(found.unwritten, field="out"))
     content = {**found.to_dict(), "out": written(out)}
-    content |= {} if lost is None else lost.to_dict()
     shell.show(content, "comparison.tell_comparison", found, out)
-    if lost is not None and not shell.as_json:
-        raise lost
-    if lost is not None:
-        return 2
     return 0 if found.complete and not (found.violations or found.doubts) else 1
 
 
@@ -146,8 +142,8 @@ def learn(
 ) -> int:
     """The certified optimum on samples of growing size, and what it is worth beyond them."""
     can_be_written(plot, "plot")
-    if out is not None:
-        make_folder(out)
+    file = None if out is None else make_folder(out) / FILE
+    can_be_written(file, "out")
     asked = None if sizes is None else [int(s) for s in _numbers(sizes, int, "sizes")]
     opened = open_source(source, rank=rank, seed=seed, sigma=sigma)
     with shell.following("learn", closing_in) as watch:
@@ -160,10 +156,11 @@ def learn(
             seed=seed,
             budget=shell.budget(cores() if threads is None else threads, watch),
         )
-    file = None if out is None else curve.save(out)
-    draw(curve, plot)
-    content = {**curve.to_dict(), "plot": written(plot), "file": written(file)}
-    shell.show(content, "learning.tell_learning", curve, plot, file)
+    kept = shell.keep(file, "out", lambda file: curve.save(file.parent))
+    no_picture = draw(shell, curve, plot)
+    shown = None if no_picture else plot
+    content = {**curve.to_dict(), "plot": written(shown), "file": written(kept)}
+    shell.show(content, "learning.tell_learning", curve, shown, kept)
     return 0 if curve.complete else 1
 
 

@@ -7,6 +7,7 @@ Colours are Okabe and Ito's, which colour-blind readers can tell apart; shape sa
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -14,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mipmech import files
 from mipmech.errors import InputError
-from mipmech.files import reason
 from mipmech.model.geometry import Geometry, reduce
 from mipmech.model.grading import Recount, Side
 from mipmech.model.instance import Instance
@@ -111,17 +112,23 @@ def draw_rule(figure: Figure | SubFigure, found: Recount) -> None:
 
 
 def save(figure: Figure, path: str | Path) -> None:
-    """Save a figure under this name; the ending says how."""
-    if not Path(path).suffix:
-        raise InputError("has no ending; add one, such as .png", file=path, field="plot")
+    """Save a figure under this name, whole or not at all; the ending says how."""
+    file = Path(path)
+    if not file.suffix:
+        raise InputError("has no ending; add one, such as .png", file=file, field="plot")
+    drawn = io.BytesIO()
     try:
-        figure.savefig(path)
-    except OSError as error:
-        raise InputError(f"cannot be written: {reason(error)}", file=path, field="plot") from None
+        figure.savefig(drawn, format=file.suffix[1:])
     except ValueError:
         known = ", ".join(sorted(figure.canvas.get_supported_filetypes()))
         raise InputError(
-            f"has an unknown ending; the known ones are {known}", file=path, field="plot"
+            f"has an unknown ending; the known ones are {known}", file=file, field="plot"
+        ) from None
+    try:
+        files.write(file, drawn.getvalue())
+    except OSError as error:
+        raise InputError(
+            f"cannot be written: {files.reason(error)}", file=file, field="plot"
         ) from None
 
 

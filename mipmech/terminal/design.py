@@ -17,6 +17,7 @@ from mipmech.design.baselines import Rival
 from mipmech.design.caveats import caveats
 from mipmech.design.certificate import Certificate
 from mipmech.design.describe import Description
+from mipmech.design.folds import FoldResults
 from mipmech.design.printed import Measure, PrintedRule, printed
 from mipmech.model.edge import fragile
 from mipmech.model.geometry import Geometry
@@ -37,6 +38,7 @@ from mipmech.terminal.console import (
     tell_warnings,
     up,
 )
+from mipmech.terminal.folds import held_out_entry
 from mipmech.text import count
 from mipmech.theory.projection import ProjectionRule
 
@@ -293,6 +295,7 @@ def tell_solution(
     rule: PrintedRule | None,
     plot: Path | None = None,
     no_picture: str | None = None,
+    folds: FoldResults | None = None,
 ) -> None:
     """Print what Algorithm 1 found on stdout."""
     with in_one_piece() as console:
@@ -317,6 +320,7 @@ def tell_solution(
                 entries["Lemma 4"] = (
                     f"gain {down(found.gain_two)} with the paper's two thresholds, {share} of it"
                 )
+        entries |= held_out_entry(folds, found.gain)
         bound = found.bound
         on_grid = "" if bound.scope == "all" else " with these η"
         entries["attested"] = (
@@ -349,6 +353,8 @@ def tell_certificate(
     others: list[Rival],
     out: Path | None = None,
     plot: Path | None = None,
+    no_picture: str | None = None,
+    folds: FoldResults | None = None,
 ) -> None:
     """Print what was certified on stdout."""
     with in_one_piece() as console:
@@ -361,6 +367,7 @@ def tell_certificate(
         work = ", ".join(f"{n:,} {what}" for what, n in found.work.items())
         entries = {
             "best gain": f"at least {lower}, at most {upper}: {state}, gap {up(found.gap, 2)}",
+            **held_out_entry(folds, found.lower),
             "level": _LEVELS[found.level],
             "scope": found.scope,
             "work": f"{found.engine}, {work}; {found.seconds:.2f} s{why}",
@@ -376,7 +383,7 @@ def tell_certificate(
         if others:
             _tell_rivals(console, others)
         _tell_file(console, out)
-        tell_picture(console, "the bounds and the rule", plot, None)
+        tell_picture(console, "the bounds and the rule", plot, no_picture)
 
 
 _LEVELS = {

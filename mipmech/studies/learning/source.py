@@ -6,17 +6,17 @@ else is asked for.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.random import SeedSequence
 from numpy.typing import NDArray
 
-from mipmech import validation
 from mipmech.errors import InputError, did_you_mean, shorten
 from mipmech.model import families
 from mipmech.model.instance import Instance
+from mipmech.model.parts import part
 from mipmech.model.population import Smoothed
 
 Numbers = NDArray[np.int64]
@@ -147,20 +147,9 @@ def draw(source: Source, size: int, repeat: int, seed: int = 0) -> Draw:
     order = np.random.default_rng(stream).permutation(source.size)
     learned, rest = np.sort(order[:size]), np.sort(order[size:])
     return Draw(
-        _part(source, learned, f"sample {repeat} of {size}"),
-        _part(source, rest, f"held out beside sample {repeat} of {size}"),
+        part(source, learned, f"sample {repeat} of {size}"),
+        part(source, rest, f"held out beside sample {repeat} of {size}"),
         (learned, rest),
-    )
-
-
-def _part(instance: Instance, rows: Numbers, name: str) -> Instance:
-    """Some rows of an instance; what is known of the whole does not hold for a part."""
-    agents, cost, weights = (
-        validation.frozen(values[rows])
-        for values in (instance.agents, instance.cost, instance.weights)
-    )
-    return replace(
-        instance, name=name, agents=agents, cost=cost, weights=weights, known=None, path=None
     )
 
 

@@ -1,0 +1,153 @@
+"""A rule of one's own, graded exactly, and held against what is known of the best."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from mipmech import files
+from mipmech.checker.verdict import check
+from mipmech.errors import InputError
+from mipmech.model.grading import Recount, recount
+from mipmech.model.instance import Instance
+from mipmech.model.thresholds import best_threshold
+from mipmech.model.written import WrittenRule, in_known_units, written_rule
+from mipmech.rationals import clamped, round_down, round_up
+from mipmech.text import below
+from mipmech.tolerances import ROUNDING
+
+# A threshold is shown with as few digits as keep the gain to within this share: a reader would not
+# see the difference in a gain of six digits.
+NEARLY = 1e-6
+# Digits of the shortest threshold that is tried, and of a float.
+FEWEST, MOST = 4, 17
+
+
+@dataclass(frozen=True)
+class Optimum:
+    """The greatest gain of any rule lies in [lower, upper]; ``source`` says who says so."""
+
+    lower: float
+    upper: float
+    source: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """The interval, and whose it is."""
+        return {"lower": self.lower, "upper": self.upper, "source": self.source}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Graded:
+    """What a rule does, exactly.
+
+    rule : as it was written
+    recount : its outcome
+    best : the same weights with the best threshold; None where no threshold gains
+    optimum : what is known of the best rule of all
+    """
+
+    rule: WrittenRule
+    recount: Recount
+    best: tuple[WrittenRule, Recount] | None
+    optimum: Optimum | None
+
+    def __repr__(self) -> str:
+        return f"Graded({self.recount!r})"
+
+    @property
+    def share(self) -> tuple[float, float] | None:
+        """The gain as a share of the best, from and to; None without an optimum or a gain."""
+        gain, optimum = self.recount.gain, self.optimum
+        if optimum is None or gain <= 0 or optimum.upper <= 0:
+            return None
+        low = round_down(min(Fraction(1), gain / Fraction(optimum.upper)))
+        high = 1.0 if optimum.lower <= gain else round_up(gain / Fraction(optimum.lower))
+        return low, high
+
+    @property
+    def contradicted(self) -> bool:
+        """Whether the rule gains more than the best is said to gain."""
+        optimum = self.optimum
+        # What a file states may be rounded to the nearest float.
+        return optimum is not None and self.recount.gain > Fraction(optimum.upper) * (
+            1 + Fraction(ROUNDING)
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The object printed under ``--json``."""
+        found = self.recount.to_dict()
+        share = self.share
+        return {
+            "rule": self.rule.to_dict(),
+            **found,
+            "gain_exact": str(self.recount.gain),
+            "baseline": float(self.recount.baseline),
+            "optimum": None if self.optimum is None else self.optimum.to_dict(),
+            "share": None if share is None else {"lower": share[0], "upper": share[1]},
+            "contradicted": self.contradicted,
+            "best_threshold": None
+            if self.best is None
+            else {"threshold": self.best[0].threshold, "gain": float(self.best[1].gain)},
+        }
+
+
+def grade_rule(instance: Instance, rule: WrittenRule, optimum: Optimum | None = None) -> Graded:
+    """Grade a rule; by default against what the instance's file knows of the best gain."""
+    if optimum is None and instance.known is not None:
+        known = instance.known
+        optimum = Optimum(known.lower, known.upper, f"the file: {known.how}")
+    found = recount(instance, rule.mechanism)
+    return Graded(rule, found, _best(instance, rule, found), optimum)
+
+
+def _best(
+    instance: Instance, rule: WrittenRule, found: Recount
+) -> tuple[WrittenRule, Recount] | None:
+    """The best threshold for these weights, in as few digits as keep its gain."""
+    if found.line.rate <= 0:
+        return None
+    best = best_threshold(instance, rule.mechanism)
+    if best.gain <= found.gain:
+        return rule, found
+    # Very long weights come back as another multiple of themselves.
+    j = found.line.columns[0]
+    multiple = Fraction(rule.mechanism.weights[j]) / Fraction(best.mechanism.weights[j])
+    level = clamped(Fraction(best.mechanism.threshold) * multiple)
+    exact = in_known_units(instance, rule.mechanism.at(level))
+    enough = best.gain * (1 - Fraction(NEARLY))
+    for digits in range(FEWEST, MOST + 1):
+        # Rounded down: up would be beyond the reach of whoever decides where it is best.
+        shown = float(below(Fraction(exact.threshold), digits))
+        typed = written_rule(instance, dict(rule.weights), shown)
+        graded = recount(instance, typed.mechanism)
+        if graded.gain >= enough:
+            return typed, graded
+    return exact, recount(instance, exact.mechanism)
+
+
+def certified_optimum(
+    file: Path,
+    instance: Instance,
+    seconds: float,
+    watch: Callable[[str], None] | None = None,
+) -> Optimum:
+    """What a certificate of this instance proves about the greatest gain, after checking it."""
+    try:
+        content = json.loads(files.read_text(file))
+        kind = content["claim"]["kind"]
+    except OSError as error:
+        said = f"cannot be read: {files.reason(error)}"
+        raise InputError(said, file=file, field="certified") from None
+    except (InputError, ValueError, LookupError, TypeError, RecursionError):
+        raise InputError("is not a certificate", file=file, field="certified") from None
+    if kind != "gain":
+        said = "is not about the greatest gain; give one that mipmech certify made"
+        raise InputError(said, file=file, field="certified")
+    verdict = check(content, instance, watch, seconds)
+    if not verdict.accepted or verdict.lower is None or verdict.upper is None:
+        raise InputError(f"is rejected: {verdict.reason}", file=file, field="certified")
+    return Optimum(float(verdict.lower), verdict.upper, f"{file}, {verdict.level}")

@@ -1,0 +1,217 @@
+"""Rules as people write them: weights by the names of features, in the units that people know.
+
+Weights given by name, {"gpa": 2, "sat": 3}, are in the instance's `units` if it has any. A list of
+weights is what this program prints and keeps in certificates, so it is in the instance's own
+numbers. Both may stand under "weights" beside a "threshold", and inside the object of a result or a
+certificate.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from mipmech import files, validation
+from mipmech.errors import InputError, did_you_mean, shorten
+from mipmech.model.instance import Instance
+from mipmech.model.mechanism import Mechanism
+from mipmech.rationals import clamped
+from mipmech.tolerances import LARGEST_IN_RULES
+
+EXAMPLE = '{"gpa": 2, "sat": 3}'
+# Where the objects of this program keep their rule: results, and certificates.
+KEPT = ("mechanism", "witness")
+PARTS = ("weights", "threshold", "view_weights")
+
+
+@dataclass(frozen=True)
+class WrittenRule:
+    """A rule in the units that people know, and in the instance's numbers.
+
+    Attributes
+    ----------
+    weights : tuple of (str, float)
+        The features that have a weight.
+    threshold : float
+    mechanism : Mechanism
+        What is graded: without units the same numbers, with units each rounded once.
+    """
+
+    weights: tuple[tuple[str, float], ...]
+    threshold: float
+    mechanism: Mechanism
+
+    def to_dict(self) -> dict[str, Any]:
+        """The rule in the units that people know."""
+        return {"weights": dict(self.weights), "threshold": self.threshold}
+
+
+def load_rule(text: str) -> dict[str, Any]:
+    """The object in a text, or in the file that it names.
+
+    Parameters
+    ----------
+    text : str
+        A JSON object, or the name of a file that holds one.
+    """
+    if text.lstrip().startswith("{"):
+        return _object(text, None)
+    file = Path(text)
+    try:
+        return _object(files.read_text(file), file)
+    except (OSError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        said = f"cannot be read: {files.reason(error)}; give a file, or a rule such as '{EXAMPLE}'"
+        raise InputError(said, file=shorten(text).strip("'\""), field="rule") from None
+
+
+def _object(text: str, file: Path | None) -> dict[str, Any]:
+    def distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        result = dict(pairs)
+        for key, _ in pairs:
+            if [name for name, _ in pairs].count(key) > 1:
+                raise InputError(f"has {shorten(key)} twice; keep one", file=file, field="rule")
+        return result
+
+    try:
+        found = json.loads(text, object_pairs_hook=distinct)
+    except json.JSONDecodeError as error:
+        said = f"is not JSON: {error.msg} at column {error.colno}; give a rule such as '{EXAMPLE}'"
+        raise InputError(said, file=file, field="rule") from None
+    except (RecursionError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError("is not a rule", file=file, field="rule") from None
+    if not isinstance(found, dict):
+        said = f"is {validation.kind(found)}; give an object such as '{EXAMPLE}'"
+        raise InputError(said, file=file, field="rule")
+    return found
+
+
+def written_rule(
+    instance: Instance, value: Mapping[str, Any], threshold: float | None = None
+) -> WrittenRule:
+    """A rule from an object, checked against the instance.
+
+    Parameters
+    ----------
+    instance : Instance
+        The sample.
+    value : mapping
+        Feature → weight; or "weights" and "threshold"; or a result or certificate that has a rule.
+    threshold : float, optional
+        In the place of the one in the object; in the same units.
+
+    Examples
+    --------
+    >>> agents = [[3.0, 500.0]]
+    >>> sample = Instance.from_arrays(
+    ...     agents, [1.0, 0.0], visible=["sat"], features=["gpa", "sat"], cost=1.0
+    ... )
+    >>> written_rule(sample, {"sat": 0.5}, 300.0).mechanism
+    Mechanism(weights=(0.0, 0.5), threshold=300.0, view_weights=None)
+    """
+    names = instance.feature_names
+    if not value:
+        raise InputError(f"is empty; give weights such as '{EXAMPLE}'", field="rule")
+    if not set(value) <= set(names):
+        for key in KEPT:
+            if isinstance(value.get(key), dict):
+                return written_rule(instance, value[key], threshold)
+            if key in value:
+                raise InputError(
+                    f"holds no rule: {key!r} is {validation.kind(value[key])}", field="rule"
+                )
+        if "weights" in value:
+            return _with_parts(instance, value, threshold)
+    return _by_name(instance, value, threshold, None)
+
+
+def _with_parts(
+    instance: Instance, value: Mapping[str, Any], threshold: float | None
+) -> WrittenRule:
+    for key in value:
+        if key not in PARTS:
+            said = f"has {shorten(key)}{did_you_mean(key, PARTS)}; a rule has {', '.join(PARTS)}"
+            raise InputError(said, field="rule")
+    weights, kept = value["weights"], value.get("threshold")
+    at = _threshold(threshold, kept)
+    if isinstance(weights, dict):
+        return _by_name(instance, weights, at, value.get("view_weights"))
+    given = {**value, "threshold": at}
+    return in_known_units(instance, Mechanism.from_dict(given, instance))
+
+
+def _threshold(threshold: float | None, kept: object) -> float:
+    if threshold is None and kept is None:
+        raise InputError("is missing; add --threshold 9", field="threshold")
+    return validation.number(
+        kept if threshold is None else threshold, "threshold", LARGEST_IN_RULES
+    )
+
+
+def _by_name(
+    instance: Instance, value: Mapping[str, Any], threshold: float | None, view_weights: Any
+) -> WrittenRule:
+    if view_weights is not None:
+        said = "are for weights that are a list; leave them out beside weights by name"
+        raise InputError(said, field="view_weights")
+    names = instance.feature_names
+    seen = names if instance.view.columns is None else [names[j] for j in instance.view.columns]
+    for name, weight in value.items():
+        if name not in names:
+            hint = did_you_mean(name, names)
+            said = f"names {shorten(name)}, which is not a feature{hint}; {_sees(seen)}"
+            raise InputError(said, field="rule")
+        validation.number(weight, f"rule.{name}", LARGEST_IN_RULES)
+        if weight and name not in seen:
+            said = f"gives {name!r} a weight, but the planner cannot see it; {_sees(seen)}"
+            raise InputError(said, field="rule")
+    if not any(value.values()):
+        raise InputError("has only weights of 0; a rule needs a direction", field="rule")
+    at = _threshold(threshold, None)
+    given = [Fraction(value.get(name, 0)) for name in names]
+    centre, scale = _units(instance)
+    weights = [clamped(w * s) for w, s in zip(given, scale, strict=True)]
+    level = clamped(Fraction(at) - sum(w * c for w, c in zip(given, centre, strict=True)))
+    written = tuple((name, float(weight)) for name, weight in value.items() if weight)
+    try:
+        return WrittenRule(written, at, Mechanism.on(instance, weights, level))
+    except InputError as error:  # of a general view
+        said = f"{error.message}; mipmech show says what it sees"
+        raise InputError(said, field="rule") from None
+
+
+def _sees(seen: list[str] | tuple[str, ...]) -> str:
+    return f"the planner sees {shorten(', '.join(seen), 200)[1:-1]}"
+
+
+def in_known_units(instance: Instance, mechanism: Mechanism) -> WrittenRule:
+    """A rule in the instance's numbers, and the same in the units that people know, rounded.
+
+    Parameters
+    ----------
+    instance : Instance
+        The sample.
+    mechanism : Mechanism
+        A rule that fits it.
+    """
+    centre, scale = _units(instance)
+    given = [Fraction(w) / s for w, s in zip(mechanism.weights, scale, strict=True)]
+    level = Fraction(mechanism.threshold) + sum(w * c for w, c in zip(given, centre, strict=True))
+    names = instance.feature_names
+    weights = tuple((n, clamped(w)) for n, w in zip(names, given, strict=True) if w)
+    return WrittenRule(weights, clamped(level), mechanism)
+
+
+def _units(instance: Instance) -> tuple[list[Fraction], list[Fraction]]:
+    """Centre and scale of every feature."""
+    units = instance.units
+    if units is None:
+        return [Fraction(0)] * instance.width, [Fraction(1)] * instance.width
+    return [Fraction(c) for c in units.centre], [Fraction(s) for s in units.scale]

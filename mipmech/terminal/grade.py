@@ -1,0 +1,135 @@
+"""A graded rule in words, for people at a terminal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from mipmech.design.grade import Graded
+from mipmech.model.grading import Recount
+from mipmech.model.instance import Instance
+from mipmech.model.written import WrittenRule
+from mipmech.terminal.console import (
+    MOST_TERMS,
+    in_one_piece,
+    tell_entries,
+    tell_heading,
+    tell_picture,
+)
+from mipmech.text import above, below
+
+# More agents than this are cut short with an ellipsis.
+MOST_AGENTS = 12
+
+
+def tell_grade(found: Graded, plot: Path | None = None, no_picture: str | None = None) -> None:
+    """Print what a rule does on stdout."""
+    graded, rule = found.recount, found.rule
+    with in_one_piece() as console:
+        tell_heading(console, graded.instance.name)
+        entries = {"rule": f"accept if {_terms(rule)} ≥ {_number(rule.threshold)}"}
+        entries["gain"] = _gain(graded)
+        entries["accepted"] = _accepted(graded)
+        entries["who moves"] = _movers(graded)
+        if graded.density:
+            entries["how"] = _moves(graded)
+        entries |= _against(found)
+        entries["threshold"] = _best(found)
+        tell_entries(console, entries)
+        tell_picture(console, "the rule", plot, no_picture)
+
+
+def _terms(rule: WrittenRule) -> str:
+    """The score with all its digits: what is graded is what was typed."""
+    if len(rule.weights) == 1 and rule.weights[0][1] == 1:
+        return rule.weights[0][0]
+    parts = [f"{'+' * (weight > 0)}{_number(weight)} {name}" for name, weight in rule.weights]
+    return " ".join(parts).removeprefix("+")
+
+
+def _number(value: float) -> str:
+    """As few digits as say exactly this."""
+    return f"{value:.15g}" if float(f"{value:.15g}") == value else repr(value)
+
+
+def _gain(graded: Recount) -> str:
+    gain = graded.gain
+    verb = "rises" if gain > 0 else "falls" if gain < 0 else "stays"
+    if not gain:
+        return f"0: mean quality stays at {float(graded.baseline):.6g}"
+    return (
+        f"{float(gain):.6g}: mean quality {verb} from {float(graded.baseline):.6g} to"
+        f" {float(graded.value):.6g}"
+    )
+
+
+def _accepted(graded: Recount) -> str:
+    share, quality = graded.accepted_share, graded.accepted_quality
+    if quality is None:
+        return "nobody: the threshold is beyond everyone's reach"
+    return (
+        f"{float(share):.1%} of all, {float(share - graded.density):.1%} without moving; their mean"
+        f" quality is then {float(quality):.6g}"
+    )
+
+
+def _movers(graded: Recount) -> str:
+    instance = graded.instance
+    movers = [int(i) for i in graded.covered if instance.weights[i] > 0]
+    if not movers:
+        return "nobody"
+    shown = ", ".join(_called(instance, i) for i in movers[:MOST_AGENTS])
+    more = f" and {len(movers) - MOST_AGENTS:,} more" if len(movers) > MOST_AGENTS else ""
+    word = "" if instance.ids else f"agent{'s' * (len(movers) != 1)} "
+    return f"{float(graded.density):.1%}: {word}{shown}{more}"
+
+
+def _called(instance: Instance, agent: int) -> str:
+    return str(agent) if instance.ids is None else instance.ids[agent]
+
+
+def _moves(graded: Recount) -> str:
+    """What the movers do on average, feature by feature, in the units that people know."""
+    instance = graded.instance
+    mean = graded.soft_density / float(graded.density)
+    line = graded.line
+    norm = float(sum(w * w for w in line.weights)) ** 0.5
+    scale = (1.0,) * instance.width if instance.units is None else instance.units.scale
+    changes = [
+        (instance.feature_names[j], mean * float(w) / norm * scale[j])
+        for j, w in zip(line.columns, line.weights, strict=True)
+    ]
+    changes.sort(key=lambda change: -abs(change[1]))
+    shown = ", ".join(f"{name} {change:+.3g}" for name, change in changes[:MOST_TERMS])
+    return f"on average {shown}" + ", …" * (len(changes) > MOST_TERMS)
+
+
+def _against(found: Graded) -> dict[str, str]:
+    """What is known of the best gain, and how much of it this is."""
+    optimum, share = found.optimum, found.share
+    if optimum is None:
+        words = "not known; mipmech certify FILE --out proof.json finds it, --certified takes it"
+        return {"best gain": words}
+    low, high = below(optimum.lower, 6), above(optimum.upper, 6)
+    interval = low if low == high else f"in [{low}, {high}]"
+    if found.contradicted:
+        return {"best gain": f"said to be {interval} ({optimum.source}), which is WRONG: see above"}
+    if share is None:
+        return {"best gain": f"{interval} ({optimum.source})"}
+    least, most = below(100 * share[0], 3), above(100 * share[1], 3)
+    of = f"{least}%" if share[0] == share[1] else f"between {least}% and {most}%"
+    return {"best gain": f"{interval} ({optimum.source}); this is {of} of it"}
+
+
+def _best(found: Graded) -> str:
+    """The threshold against the best one for these weights."""
+    gain = found.recount.gain
+    if found.best is None:
+        return "with these weights none gains: who raises this score does not raise quality"
+    rule, best = found.best
+    if best.gain <= gain:
+        return "the best for these weights"
+    share = f": this one has {below(100 * gain / best.gain, 3)}% of that" if gain > 0 else ""
+    return (
+        f"the best for these weights is {_number(rule.threshold)}, with a gain of"
+        f" {float(best.gain):.6g}{share}"
+    )

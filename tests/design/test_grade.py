@@ -1,0 +1,269 @@
+"""Rules as people write them: read, turned into the instance's numbers, graded exactly."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mipmech import InputError, Instance, Mechanism, certify, make_instance, recount
+from mipmech.cli import main
+from mipmech.design.grade import Optimum, grade_rule
+from mipmech.model import Known, Side
+from mipmech.model.units import Units
+from mipmech.model.written import in_known_units, load_rule, written_rule
+from tests.conftest import ROOT
+from tests.samples import instances, mechanisms
+
+STUDENTS = ROOT / "instances" / "real" / "first-year.json"
+VIEW = ROOT / "instances" / "real" / "satgpa-view.json"
+
+
+@given(st.data())
+def test_a_rule_that_the_program_printed_is_graded_as_itself(data):
+    sample = data.draw(instances())
+    rule = data.draw(mechanisms(sample))
+    printed = json.loads(json.dumps(rule.to_dict()))
+    for held in (printed, {"mechanism": printed, "gain": 1}, {"witness": printed}):
+        found = grade_rule(sample, written_rule(sample, held))
+        assert found.recount.gain == recount(sample, rule).gain
+        assert found.recount.covered.tolist() == recount(sample, rule).covered.tolist()
+
+
+@given(st.data())
+def test_weights_by_name_are_the_same_as_a_list(data):
+    sample = data.draw(instances(kinds=("visible",)))
+    rule = data.draw(mechanisms(sample))
+    named = dict(zip(sample.feature_names, rule.weights, strict=True))
+    for value, threshold in (
+        (named, rule.threshold),
+        ({"weights": named, "threshold": 7}, rule.threshold),
+    ):
+        assert written_rule(sample, value, threshold).mechanism == rule
+
+
+DYADIC = st.integers(-6, 6).map(lambda i: i / 4)
+
+
+@given(st.data())
+def test_in_known_units_the_rule_is_about_known_numbers(data):
+    """Where nothing is rounded: who passes is decided by w·(centre + scale·x) ≥ b."""
+    rows = data.draw(st.lists(st.lists(DYADIC, min_size=2, max_size=2), min_size=1, max_size=8))
+    centre = data.draw(st.lists(DYADIC, min_size=2, max_size=2))
+    scale = data.draw(st.lists(st.sampled_from([0.25, 1.0, 8.0]), min_size=2, max_size=2))
+    weights = data.draw(st.lists(DYADIC, min_size=2, max_size=2).filter(any))
+    threshold = data.draw(DYADIC)
+    bare = Instance.from_arrays(rows, [1.0, 0.5], visible=[0, 1], features=["a", "b"], cost=1.0)
+    sample = replace(bare, units=Units(tuple(centre), tuple(scale)))
+    found = written_rule(sample, {"a": weights[0], "b": weights[1]}, threshold)
+    scores = (np.array(centre) + np.array(scale) * np.array(rows)) @ np.array(weights)
+    graded = recount(sample, found.mechanism)
+    assert ((graded.sides == Side.ABOVE) == (scores > threshold)).all()
+    back = in_known_units(sample, found.mechanism)
+    assert dict(back.weights) == {k: w for k, w in zip("ab", weights, strict=True) if w}
+    assert back.threshold == threshold
+
+
+@given(st.data())
+def test_the_best_threshold_has_the_gain_that_is_shown(data):
+    sample = data.draw(instances(kinds=("visible",)))
+    rule = data.draw(mechanisms(sample))
+    found = grade_rule(sample, written_rule(sample, rule.to_dict()))
+    if found.best is None:
+        assert found.recount.gain <= 0
+        return
+    best, graded = found.best
+    typed = written_rule(sample, dict(best.weights), best.threshold)
+    assert recount(sample, typed.mechanism).gain == graded.gain
+    assert graded.gain >= found.recount.gain * (1 - Fraction(1, 10**6))
+
+
+def test_weights_of_any_length():
+    sample = make_instance("ties", 30, 2, seed=1)
+    best = certify(sample).mechanism
+    usual = grade_rule(sample, written_rule(sample, best.to_dict(), 0.0))
+    for power in (-500, 500):
+        long = [w * 2.0**power for w in best.weights]
+        found = grade_rule(sample, written_rule(sample, {"weights": long}, 0.0))
+        assert found.recount.gain == usual.recount.gain
+        assert found.best[1].gain == pytest.approx(usual.best[1].gain, rel=1e-5)
+
+
+def test_shares_are_stated_against_both_ends():
+    sample = make_instance("ties", 30, 2, seed=1)
+    rule = written_rule(sample, certify(sample).mechanism.to_dict())
+    gain = float(grade_rule(sample, rule).recount.gain)
+    assert grade_rule(sample, rule).share is None  # nothing is known
+    for ends, share in (
+        ((gain * 2, gain * 4), (0.25, 0.5)),
+        ((gain / 2, gain * 2), (0.5, 1.0)),
+        ((0.0, gain * 2), (0.5, 1.0)),
+        ((gain, gain), (1.0, 1.0)),
+    ):
+        found = grade_rule(sample, rule, Optimum(*ends, "somebody"))
+        assert found.share == pytest.approx(share)
+        assert not found.contradicted
+    known = replace(sample, known=Known(gain / 4, gain / 2, "by mistake"))
+    assert grade_rule(known, rule).contradicted
+
+
+def test_a_rule_against_quality():
+    sample = Instance.from_arrays([[0.0], [1.0]], [1.0], visible=[0], cost=1.0)
+    found = grade_rule(sample, written_rule(sample, {"x0": -1}, 0.5))
+    assert found.recount.gain < 0
+    assert found.best is None
+
+
+@pytest.mark.parametrize(
+    ("rule", "threshold", "field", "message"),
+    [
+        ("{}", 1.0, "rule", "is empty"),
+        ('{"HSGPA": 0}', 1.0, "rule", "only weights of 0"),
+        ('{"HSGPA": 1}', None, "threshold", "add --threshold 9"),
+        ('{"hsgpa": 1}', 1.0, "rule", "did you mean 'HSGPA'?"),
+        ('{"HSGPA": 1, "HU": 2}', 1.0, "rule", "cannot see it; the planner sees HSGPA, SATV, SATM"),
+        ('{"HSGPA": "2"}', 1.0, "rule.HSGPA", "is the text '2'"),
+        ('{"HSGPA": true}', 1.0, "rule.HSGPA", "is true"),
+        ('{"HSGPA": NaN}', 1.0, "rule.HSGPA", "not a number"),
+        ('{"HSGPA": 1e999}', 1.0, "rule.HSGPA", "infinite"),
+        ('{"HSGPA": 1, "HSGPA": 2}', 1.0, "rule", "twice"),
+        ('{"weights": [1, 2]}', 1.0, "weights", "has 2 numbers, 5 expected"),
+        ('{"weights": [0, 0, 0, 0, 0]}', 1.0, "weights", "are all 0"),
+        ('{"weights": [1, 0, 0, 2, 0], "threshold": 1}', None, "weights", "cannot see it"),
+        ('{"weights": 3, "threshold": 1}', None, "weights", "expected a list"),
+        ('{"weights": [1, 0, 0, 0, 0], "treshold": 1}', None, "rule", "did you mean 'threshold'?"),
+        ('{"weights": [1, 0, 0, 0, 0], "threshold": "1"}', None, "threshold", "is the text '1'"),
+        ('{"weights": {"SATV": 1}, "view_weights": [1]}', 1.0, "view_weights", "leave them out"),
+        ('{"mechanism": null, "gain": 0}', 1.0, "rule", "holds no rule"),
+        ("{HSGPA: 2}", 1.0, "rule", "is not JSON"),
+        ('{"a": ' * 20_000, 1.0, "rule", ""),
+        ("no such file", 1.0, "rule", "give a file, or a rule such as"),
+        ("\0", 1.0, "rule", "give a file, or a rule such as"),
+    ],
+)
+def test_rules_that_cannot_be(rule, threshold, field, message):
+    with pytest.raises(InputError) as caught:
+        written_rule(Instance.load(STUDENTS), load_rule(rule), threshold)
+    assert caught.value.field == field
+    assert message in str(caught.value)
+
+
+def test_a_view_takes_what_it_can_compute():
+    sample = Instance.load(VIEW)
+    names = sample.feature_names
+    row = dict(zip(names, sample.view.matrix[0].tolist(), strict=True))
+    found = written_rule(sample, row, 1.0)
+    by_view = Mechanism.on_view(sample, [1.0] + [0.0] * (len(sample.view.matrix) - 1), 1.0)
+    assert recount(sample, found.mechanism).gain == recount(sample, by_view).gain
+    hidden = next(name for name in names if not row[name])
+    alone = next(name for name in names if row[name])
+    with pytest.raises(InputError, match="mipmech show says what it sees"):
+        written_rule(sample, {**row, alone: 3.0, hidden: 0.0}, 1.0)
+
+
+# ------------------------------------------------------------------ at the command line
+
+
+def run(capsys, *arguments):
+    status = main([str(a) for a in arguments])
+    out, err = capsys.readouterr()
+    return status, out, err
+
+
+def test_grade_in_words_and_as_json(capsys, tmp_path):
+    rule = ("--rule", '{"HSGPA": 2, "SATV": 3}', "--threshold", "3.5")
+    picture = tmp_path / "rule.png"
+    status, out, err = run(capsys, "grade", STUDENTS, *rule, "--plot", picture)
+    assert (status, err) == (0, "")
+    for words in (
+        "accept if 2 HSGPA +3 SATV ≥ 3.5",
+        "agents 2, 4, 13",
+        "best for these weights is",
+    ):
+        assert words in out
+    assert max(map(len, out.splitlines()[:-1])) <= 80
+    assert picture.stat().st_size > 5000
+    status, out, err = run(capsys, "grade", STUDENTS, *rule, "--json")
+    assert (status, err) == (0, "")
+    shown = json.loads(out)
+    sample = Instance.load(STUDENTS)
+    graded = recount(sample, Mechanism((2.0, 3.0, 0.0, 0.0, 0.0), 3.5))
+    assert Fraction(shown["gain_exact"]) == graded.gain
+    assert shown["covered"] == graded.covered.tolist()
+    assert shown["rule"] == {"weights": {"HSGPA": 2.0, "SATV": 3.0}, "threshold": 3.5}
+    assert shown["share"]["lower"] <= float(graded.gain) / sample.known.upper
+    assert shown["share"]["upper"] >= float(graded.gain) / sample.known.lower
+    better = (
+        "--rule",
+        json.dumps(shown["rule"]),
+        "--threshold",
+        shown["best_threshold"]["threshold"],
+    )
+    status, out, _ = run(capsys, "grade", STUDENTS, *better, "--json")
+    assert json.loads(out)["gain"] == shown["best_threshold"]["gain"] > shown["gain"]
+
+
+def test_a_rule_from_a_file_against_a_certificate(capsys, tmp_path):
+    path, proof = tmp_path / "sample.json", tmp_path / "proof.json"
+    sample = make_instance("gaussian-mixture", 20, 2, seed=1)
+    sample.save(path)
+    assert run(capsys, "certify", path, "--out", proof)[0] == 0
+    status, out, _ = run(capsys, "grade", path, "--rule", proof, "--certified", proof, "--json")
+    shown = json.loads(out)
+    assert status == 0
+    assert shown["share"]["lower"] >= 0.999
+    assert shown["optimum"]["source"].endswith(", proved")
+    status, out, _ = run(capsys, "grade", path, "--rule", proof)
+    assert "--certified takes it" in " ".join(out.split())
+    status, out, _ = run(capsys, "grade", path, "--rule", proof, "--threshold", -1000, "--json")
+    assert json.loads(out)["gain"] == 0
+    (tmp_path / "rule.json").write_text('{"weights": {"x0": 1, "nowhere": 1}, "threshold": 1}')
+    status, out, err = run(capsys, "grade", path, "--rule", tmp_path / "rule.json")
+    assert (status, out) == (2, "")
+    assert str(tmp_path / "rule.json") in err
+
+
+def test_certificates_that_say_nothing_of_this_gain(capsys, tmp_path):
+    proof, rule = tmp_path / "proof.json", ("--rule", '{"HSGPA": 1}', "--threshold", "1")
+    sample = make_instance("gaussian-mixture", 20, 2, seed=1)
+    certify(sample).save(proof)
+    assert "is rejected" in run(capsys, "grade", STUDENTS, *rule, "--certified", proof)[2]
+    proof.write_text("[1]")
+    assert "is not a certificate" in run(capsys, "grade", STUDENTS, *rule, "--certified", proof)[2]
+    proof.write_text('{"claim": {"kind": "density"}}')
+    assert (
+        "not about the greatest gain"
+        in run(capsys, "grade", STUDENTS, *rule, "--certified", proof)[2]
+    )
+    proof.unlink()
+    status, out, err = run(capsys, "grade", STUDENTS, *rule, "--certified", proof)
+    assert (status, out) == (2, "")
+    assert "cannot be read" in err
+
+
+def test_a_file_that_is_wrong_about_the_best_is_told(capsys, tmp_path):
+    sample = make_instance("gaussian-mixture", 20, 2, seed=1)
+    replace(sample, known=Known(0.0, 1e-9, "a guess")).save(tmp_path / "a.json")
+    (tmp_path / "rule.json").write_text(json.dumps(certify(sample).to_dict()))
+    status, out, _ = run(capsys, "grade", tmp_path / "a.json", "--rule", tmp_path / "rule.json")
+    assert status == 1
+    assert "which is WRONG" in " ".join(out.split())
+
+
+def test_people_have_names(capsys, monkeypatch):
+    sample = Instance.from_arrays(
+        [[0.0], [0.5], [9.0]], [2.0], visible=[0], features=["sat"], cost=1.0
+    )
+    known = replace(sample, ids=("Ada", "Bob", "Eve"), units=Units((500.0,), (100.0,)))
+    monkeypatch.setattr("mipmech.model.instance.Instance.load", lambda _: known)
+    status, out, _ = run(capsys, "grade", "a.json", "--rule", '{"sat": 1}', "--threshold", "590")
+    assert status == 0
+    assert "66.7%: Ada, Bob" in out
+    assert "sat +65" in out
+    assert "accept if sat ≥ 590" in out
+    assert "is 600, with a gain of 1" in out
