@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -105,7 +106,7 @@ class Choice:
         if self.standardise:
             # f, and what the planner sees, stay the same functions of the person.
             agents, units = standardised(agents, features)
-            offset -= float(quality @ units.centre)
+            offset -= math.fsum(quality * units.centre)
             quality = quality * units.scale
             view = None if view is None else view * units.scale
 

@@ -158,7 +158,7 @@ def test_the_column_that_names_people_is_guessed(tmp_path, header, cells, named)
         ([*OPTIONS, "--quality", "SAT=1,SAT=2"], "quality: has 'SAT' twice"),
         ([*OPTIONS, "--quality", " , "], "quality: is empty"),
         ([*OPTIONS, "--quality", "SAT=0"], "quality: is zero"),
-        ([*OPTIONS, "--quality", "group=1"], "has 'a' under 'group'; expected a plain number (line"),
+        ([*OPTIONS, "--quality", "group=1"], "has 'a' under 'group'; expected a plain number"),
         ([*OPTIONS, "--visible", "iq"], "visible: there is no column 'iq'; there are student_id,"),
         ([*OPTIONS, "--visible", ""], "visible: is empty"),
         ([*OPTIONS, "--view", "SAT=1"], "found visible and view"),
