@@ -62,6 +62,8 @@ def standardised(agents: Floats, names: Sequence[str]) -> tuple[Floats, Units]:
     Agents count once each, whatever their weights, and the deviation is the sample's own (divided
     by m): the unit describes the table, and does not change with what is done with it.
     """
+    if not len(agents):
+        raise InputError("is empty; a sample needs at least one agent", field="agents")
     for name, low, high in zip(names, agents.min(axis=0), agents.max(axis=0), strict=True):
         if low == high:
             said = f"has {shorten(name)} = {low:g} for everyone, so it has no standard deviation"
