@@ -13,8 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mipmech import InputError, Instance
-from mipmech.model import Known, Smoothing
-from mipmech.model.units import Units
+from mipmech.model import Known, Smoothing, Units
 from tests.samples import instances
 
 
