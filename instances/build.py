@@ -23,8 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # the referee is part of the tests, not of the package
 
 from mipmech import Instance, make_instance  # noqa: E402
-from mipmech.model import Known, example1  # noqa: E402
-from mipmech.model.units import Units  # noqa: E402
+from mipmech.model import Known, Units, example1  # noqa: E402
 from mipmech.rationals import round_down, round_up  # noqa: E402
 from tests import referee  # noqa: E402
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import runpy
 from pathlib import Path
 
@@ -195,6 +196,17 @@ def test_units_lead_back_to_the_raw_tables(name, raw, columns):
     back = np.array(sample.units.centre) + sample.agents * sample.units.scale
     assert sample.feature_names == table.feature_names
     assert back == pytest.approx(table.agents, rel=1e-3, abs=1e-3)
+
+
+def test_the_example_of_a_file_is_good(tmp_path):
+    (example,) = re.findall(r"```json\n(.*?)```", (FOLDER / "README.md").read_text(), re.DOTALL)
+    (tmp_path / "students.csv").write_text(
+        "student,group,sat,gpa,essay,price\nAnn,a,640,3.5,4,2\nBob,b,500,2.5,2,3\n"
+    )
+    (tmp_path / "a.json").write_text(example)
+    sample = Instance.load(tmp_path / "a.json")
+    assert sample.quality.tolist() == [0.002, 0.5, 0]
+    assert sample.ids == ("Ann", "Bob")
 
 
 def test_every_folder_is_described():

@@ -125,6 +125,8 @@ def new(
 
 def _output(data: Path, output: Path | None) -> Path:
     """The file to write; never the data, and never by surprise what is there already."""
+    if not data.name:
+        raise InputError("is a folder; name a CSV file", file=data)
     file = data.with_suffix(".json") if output is None else output
     if file.resolve() == data.resolve():
         raise InputError("is the data; name another file by -o", file=file, field="output")

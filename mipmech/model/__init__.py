@@ -21,10 +21,11 @@ from mipmech.model.mechanism import (
 )
 from mipmech.model.population import Smoothed
 from mipmech.model.thresholds import Densest, best_threshold, densest_threshold
+from mipmech.model.units import Units
 
 __all__ = [
     "FAMILIES", "Densest", "Geometry", "Instance", "Known", "LinearResponse", "Mechanism",
-    "Outcome", "Recount", "Side", "Smoothed", "Smoothing", "best_response", "best_threshold",
-    "densest_threshold", "density", "evaluate", "example1", "from_reduced", "gain",
-    "linear_response", "make_instance", "recount", "reduce", "soft_density", "to_reduced",
+    "Outcome", "Recount", "Side", "Smoothed", "Smoothing", "Units", "best_response",
+    "best_threshold", "densest_threshold", "density", "evaluate", "example1", "from_reduced",
+    "gain", "linear_response", "make_instance", "recount", "reduce", "soft_density", "to_reduced",
 ]  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -105,7 +106,7 @@ class Choice:
         if self.standardise:
             # f, and what the planner sees, stay the same functions of the person.
             agents, units = standardised(agents, features)
-            offset -= float(quality @ units.centre)
+            offset -= math.fsum(quality * units.centre)
             quality = quality * units.scale
             view = None if view is None else view * units.scale
 
@@ -175,6 +176,9 @@ class FrameColumns:
     def _column(self, name: str, field: str) -> Any:
         if name not in self._keys:
             raise tables.unknown_column(name, self.names, field)
+        if [str(key) for key in self.frame.columns].count(name) > 1:
+            said = f"names {shorten(name)}, and several columns have that name; rename them"
+            raise InputError(said, field=field)
         return self.frame[self._keys[name]]
 
     def numbers(self, names: Sequence[str], field: str) -> Floats:
@@ -183,6 +187,7 @@ class FrameColumns:
         for name in names:
             column = self._column(name, field)
             try:
+                _refuse_text(column, field)
                 found.append(validation.array(column, field, 1))
             except InputError as error:
                 said = f"column {shorten(name)}: {error.message}"
@@ -203,7 +208,18 @@ class FrameColumns:
         values = np.asarray(index)
         if values.dtype.kind in "iu" and np.array_equal(values, np.arange(len(values))):
             return None
-        return [str(value) for value in index]
+        return [", ".join(map(str, v)) if isinstance(v, tuple) else str(v) for v in index]
+
+
+def _refuse_text(column: Any, field: str) -> None:
+    """Name the first entry of a column of text, or of all sorts, that is no number."""
+    values = np.asarray(column)
+    if values.ndim != 1 or values.dtype.kind in "fiub":
+        return
+    for row, value in enumerate(values.tolist()):
+        if not validation.is_number(value):
+            said = f"holds {validation.kind(value)}; make it numbers, as by pandas.to_numeric"
+            raise InputError(said, field=field, row=row)
 
 
 # ------------------------------------------------------------------ tables as people have them

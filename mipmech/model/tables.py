@@ -36,7 +36,7 @@ LONGEST_LIST = 200
 MISSING = frozenset({"", ".", "-", "?", "na", "n/a", "nan", "null", "none", "missing"})
 # A number with a decimal comma, and one that may as well have a comma between its thousands.
 WITH_COMMA = re.compile(r"[+-]?\d*(,\d+)?([eE][+-]?\d+)?")
-THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
+THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}[,.]\d{3}")
 
 
 def _fault(path: Path, message: str, row: int | None = None, field: str = FIELD) -> InputError:
@@ -64,6 +64,7 @@ class CsvTable:
     simple : whether no cell holds an underscore or a character outside ASCII
     mark : what separates the cells
     where : the line of the file on which each row ends, if known
+    doubtful : columns whose points may stand between thousands
     """
 
     path: Path
@@ -72,6 +73,7 @@ class CsvTable:
     simple: bool
     mark: str = ","
     where: Sequence[int] | None = None
+    doubtful: frozenset[str] = frozenset()
 
     @property
     def size(self) -> int:
@@ -95,6 +97,13 @@ class CsvTable:
     def numbers(self, names: Sequence[str], field: str = FIELD, hint: str = "") -> Floats:
         """Columns of numbers, one row per agent; the hint is for a column that is all text."""
         places = [self.place(name, field) for name in names]
+        for name in self.doubtful.intersection(names):
+            cell = next(cell for cell in self.texts(name) if "." in cell)
+            said = (
+                f"has {shorten(cell)} under {shorten(name)}, which may be read in two ways; write"
+            )
+            said += f" {cell.replace('.', '')} or {cell}0, and all of the column so"
+            raise _fault(self.path, said, field=field)
         shape = (len(self.lines), len(places))
         if self.simple or _is_simple("".join(self._cells(places))):
             try:
@@ -142,6 +151,7 @@ class CsvTable:
             held = [cell for cell in cells if not is_missing(cell)]
             if name and held and all(is_number(cell.strip()) for cell in held):
                 found.append(name)
+        found = [name for name in found if name not in self.doubtful]
         return tuple(found)
 
     def gaps(self, names: Iterable[str]) -> list[int]:
@@ -215,20 +225,31 @@ def read_any_csv(path: Path) -> CsvTable:
     table = CsvTable(path, names, lines, False, mark, where[1:])
     if {len(line) for line in lines} != {len(header)}:
         _fail_at_an_odd_line(table)
-    return table if mark == "," else _with_points(table)
+    return _with_points(table) if mark != "," or '"' in text else table
 
 
 def _with_points(table: CsvTable) -> CsvTable:
-    """The table with points for decimal commas, in columns where nothing else can be meant."""
+    """The table with points for decimal commas, in columns where nothing else can be meant.
+
+    Where semicolons separate cells, or a column has decimal commas, points in another may stand
+    between thousands.
+    """
     lines = [list(line) for line in table.lines]
-    for place in range(len(table.names)):
+    pointed, changed = set(), False
+    for place, name in enumerate(table.names):
         cells = [line[place].strip() for line in lines]
-        commas = [cell for cell in cells if "," in cell]
-        meant = any(not THOUSANDS.fullmatch(cell) for cell in commas)
-        if meant and all(is_missing(cell) or WITH_COMMA.fullmatch(cell) for cell in cells):
+        marked = [cell for cell in cells if "," in cell or "." in cell]
+        grouped = all(THOUSANDS.fullmatch(cell) for cell in marked)
+        if grouped and any("." in cell for cell in marked):
+            pointed.add(name)
+        plain = all(is_missing(cell) or WITH_COMMA.fullmatch(cell) for cell in cells)
+        if plain and any("," in cell for cell in marked) and not grouped:
+            changed = True
             for line, cell in zip(lines, cells, strict=True):
                 line[place] = cell.replace(",", ".")
-    return replace(table, lines=lines)
+    return replace(
+        table, lines=lines, doubtful=frozenset(pointed if changed or table.mark == ";" else ())
+    )
 
 
 def _check_header(header: list[str], path: Path) -> None:
@@ -280,6 +301,8 @@ def _fail_at_an_odd_line(table: CsvTable) -> NoReturn:
     for row, line in enumerate(table.lines):
         if len(line) != width:
             said = f"has {len(line)} cells, the header has {width}; fill or remove it"
+            if len(line) > width and table.mark == ",":
+                said += ", or write points for decimal commas"
             if not line:
                 said = "is a blank line; remove it"
             raise _fault(table.path, said + table.line(row), row)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from mipmech import validation
 from mipmech.errors import InputError, shorten
@@ -59,10 +62,15 @@ def standardised(agents: Floats, names: Sequence[str]) -> tuple[Floats, Units]:
     Agents count once each, whatever their weights, and the deviation is the sample's own (divided
     by m): the unit describes the table, and does not change with what is done with it.
     """
+    if not len(agents):
+        raise InputError("is empty; a sample needs at least one agent", field="agents")
     for name, low, high in zip(names, agents.min(axis=0), agents.max(axis=0), strict=True):
         if low == high:
             said = f"has {shorten(name)} = {low:g} for everyone, so it has no standard deviation"
             raise InputError(f"{said} to be measured in; leave the feature out", field="features")
-    centre, scale = agents.mean(axis=0), agents.std(axis=0)
-    units = parse_units({"centre": centre.tolist(), "scale": scale.tolist()}, len(names))
-    return (agents - centre) / scale, units
+    # Exact sums: how a machine orders a sum must not change the digest of what is made.
+    centre = [math.fsum(column) / len(agents) for column in agents.T]
+    away = agents - np.array(centre)
+    scale = [math.sqrt(math.fsum(column) / len(agents)) for column in (away**2).T]
+    units = parse_units({"centre": centre, "scale": scale}, len(names))
+    return away / np.array(scale), units

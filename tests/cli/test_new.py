@@ -185,6 +185,18 @@ def test_what_is_missing_or_wrong_is_named_at_once(capsys, data, monkeypatch, op
     assert data.read_text() == TABLE
 
 
+def test_a_folder_is_no_table(capsys, data, monkeypatch):
+    monkeypatch.chdir(data.parent)
+    for name, said in (
+        (".", "is a folder"),
+        ("..", "cannot be read"),
+        ("no.csv", "cannot be read"),
+    ):
+        status, _, err = run(capsys, name, *OPTIONS)
+        assert status == 2
+        assert said in err
+
+
 def test_a_file_is_replaced_only_where_it_is_named(capsys, data):
     path = data.with_suffix(".json")
     path.write_text("mine")

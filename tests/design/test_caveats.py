@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from mipmech import Instance, Mechanism, certify, recount
 from mipmech.cli import main
 from mipmech.design.caveats import caveats
-from mipmech.model.units import Units
+from mipmech.model import Units
 from tests.conftest import ROOT
 from tests.samples import instances, mechanisms
 

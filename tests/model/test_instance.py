@@ -13,8 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mipmech import InputError, Instance
-from mipmech.model import Known, Smoothing
-from mipmech.model.units import Units
+from mipmech.model import Known, Smoothing, Units
 from tests.samples import instances
 
 
@@ -258,6 +257,9 @@ def test_from_frame(library):
         Instance.from_frame(frame, quality={"iq": 1.0}, visible=["sat"], cost=1.0)
     with pytest.raises(InputError, match="column 'name'"):
         Instance.from_frame(frame, quality={"name": 1.0}, visible=["sat"], cost=1.0)
+    twice = pandas.DataFrame([[1, 2]], columns=["sat", "sat"])
+    with pytest.raises(InputError, match="several columns have that name"):
+        Instance.from_frame(twice, quality={"sat": 1.0}, visible=["sat"], cost=1.0)
     with pytest.raises(InputError, match="no column 'price'"):
         Instance.from_frame(frame, quality={"sat": 1.0}, visible=["sat"], cost="price")
     named = Instance.from_frame(frame, quality={"sat": 1}, visible=["sat"], cost=1, ids="name")
@@ -300,8 +302,31 @@ def test_the_index_of_a_frame_names_the_agents():
     days = pandas.date_range("2026-01-01", periods=3)
     assert Instance.from_frame(frame.set_axis(days), **given).ids[0].startswith("2026-01-01")
     assert Instance.from_frame(frame.set_axis(days), ids="x", **given).ids == ("1.0", "2.0", "3.0")
+    pairs = pandas.MultiIndex.from_tuples([("a", 1), ("b", 2), ("c", 3)])
+    assert Instance.from_frame(frame.set_axis(pairs), **given).ids == ("a, 1", "b, 2", "c, 3")
     numbered = pandas.DataFrame(np.eye(2))
     assert Instance.from_frame(numbered, quality={"0": 1}, visible=["1"], cost=1).width == 2
+
+
+@pytest.mark.parametrize(
+    ("column", "said"),
+    [
+        (["1", "2"], "agents, row 0: column 'x': holds the text '1'; make it numbers"),
+        ([1, "2"], "agents, row 1: column 'x': holds the text '2'"),
+        ([1.0, None], "agents, row 1: column 'x': is not a number (NaN)"),
+        (pandas.array([1, None], dtype="Int64"), "agents, row 1: column 'x': is not a number"),
+        ([True, False], "column 'x': holds values of type bool"),
+        ([], "agents: is empty"),
+    ],
+)
+@pytest.mark.parametrize("standardise", [False, True])
+def test_columns_of_a_frame_that_are_no_numbers(column, said, standardise):
+    given = {"quality": {"x": 1}, "visible": ["x"], "cost": 1, "standardise": standardise}
+    with pytest.raises(InputError) as error:
+        Instance.from_frame(pandas.DataFrame({"x": column}), **given)
+    assert said in str(error.value)
+    whole = pandas.DataFrame({"x": pandas.array([1, 2], dtype="Int64")})
+    assert Instance.from_frame(whole, **given).width == 1
 
 
 def test_standardised_features_leave_quality_and_rules_as_they_were(tmp_path):
@@ -338,6 +363,8 @@ WRITTEN = {
     "decimal commas": MESSY.replace(",", ";").replace(".", ","),
     "tabs": MESSY.replace(",", "\t"),
     "quotes": MESSY.replace("700", '"700"'),
+    "decimal commas in quotes": MESSY.replace("3.5", '"3,5"').replace("2.5", '"2,5"'),
+    "semicolons and points": MESSY.replace(",", ";").replace("700", "700.00"),
     "blank lines": MESSY.replace("\nBo", "\n\n,,,,,\nBo"),
     "blanks around": MESSY.replace(",", " , "),
     "an index": "\n".join(f"{i - 1 if i else ''},{s}" for i, s in enumerate(MESSY.splitlines())),
@@ -360,6 +387,10 @@ def test_from_csv_reads_what_people_have(tmp_path, kind):
     ("text", "said"),
     [
         ("x;y\n1,234;2\n5,678;3\n", "has '1,234' under 'x'; expected a plain number"),
+        ("x;y\n1.234;2,5\n5.678;3\n", "has '1.234' under 'x', which may be read in two ways"),
+        ("x;y\n1.234;2\n900;3\n", "write 1234 or 1.2340, and all of the column so"),
+        ("x;y\n1.234,5;2,5\n5;3\n", "has '1.234,5' under 'x'; expected a plain number"),
+        ("x,y\n1,5,2,5\n", "has 4 cells, the header has 2; fill or remove it, or write points"),
         ("x,y\n1,2\n,3\nNA,4\n", "no number under 'x' (line 3), and 1 more row have gaps"),
         ("x,y\n1,2,3\n", "has 3 cells, the header has 2"),
         ('x,y\n"1,2\n', "is not CSV"),
