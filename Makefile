@@ -34,7 +34,7 @@ $(VENV)/.dev: $(VENV)/.run
 
 demo: $(VENV)/.run  ## set up, then solve, certify and check a real admissions instance
 	@mkdir -p out
-	$(BIN)/mipmech solve $(DEMO) --thresholds best --plot out/solve.png
+	$(BIN)/mipmech solve $(DEMO) --plot out/solve.png
 	@echo
 	@echo "(The engine is compiled when it is first used: some ten seconds, once.)"
 	$(BIN)/mipmech certify $(DEMO) --gap 1e-4 --against milp,projection --out out/demo.cert.json \
