@@ -2,9 +2,10 @@
 
 from mipmech.model.families import FAMILIES, example1
 from mipmech.model.families import make as make_instance
+from mipmech.model.fields import Smoothing
 from mipmech.model.geometry import Geometry, reduce
 from mipmech.model.grading import Recount, Side, recount
-from mipmech.model.instance import Instance, Smoothing
+from mipmech.model.instance import Instance
 from mipmech.model.known import Known
 from mipmech.model.mechanism import (
     LinearResponse,

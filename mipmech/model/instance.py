@@ -20,14 +20,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from mipmech import files, validation
 from mipmech.errors import InputError, did_you_mean, shorten
-from mipmech.model import tables
+from mipmech.model import fields, tables
 from mipmech.model import view as views
 from mipmech.model.columns import Choice, FrameColumns, complete
+from mipmech.model.fields import Smoothing
 from mipmech.model.known import Known, parse_known
 from mipmech.model.tables import CsvTable
 from mipmech.model.units import Units, parse_units
 from mipmech.model.view import View
-from mipmech.text import clean, short, writable
+from mipmech.text import clean, short
 from mipmech.tolerances import LARGEST
 from mipmech.validation import Floats
 
@@ -39,23 +40,6 @@ OPTIONAL = ("features", "quality_offset", "weights", "smoothing", "source", "kno
 FIELDS = (*REQUIRED, *SEEN, *OPTIONAL)
 # Longer names of agents are cut short where they are shown.
 LONGEST_ID = 40
-
-
-@dataclass(frozen=True)
-class Smoothing:
-    """The sample is drawn from a σ-smoothed distribution whose base has this radius.
-
-    Parameters
-    ----------
-    sigma, radius : float
-    """
-
-    sigma: float
-    radius: float
-
-    def to_dict(self) -> dict[str, float]:
-        """The object in the file."""
-        return {"sigma": self.sigma, "radius": self.radius}
 
 
 class Frame(Protocol):
@@ -206,8 +190,8 @@ class Instance:
             raise InputError("is empty; a sample needs at least one agent", field="agents")
         if n == 0:
             raise InputError("has no features; give every agent at least one", field="agents")
-        names = None if features is None else _names(features, n)
-        w_f = _quality(quality, names)
+        names = None if features is None else fields.parse_names(features, n)
+        w_f = fields.parse_quality(quality, names)
         validation.length(w_f, n, "quality", "one per feature")
         if np.abs(w_f).max() < 1 / LARGEST:
             raise InputError(
@@ -220,14 +204,14 @@ class Instance:
             agents=validation.frozen(x),
             quality=validation.frozen(w_f),
             quality_offset=validation.number(quality_offset, "quality_offset"),
-            view=_seen(visible, view, projection, names, n),
-            cost=validation.frozen(_costs(cost, m)),
-            weights=validation.frozen(_weights(weights, m)),
+            view=fields.parse_seen(visible, view, projection, names, n),
+            cost=validation.frozen(fields.parse_costs(cost, m)),
+            weights=validation.frozen(fields.parse_weights(weights, m)),
             features=names,
-            smoothing=None if smoothing is None else _smoothing(smoothing.to_dict()),
+            smoothing=None if smoothing is None else fields.parse_smoothing(smoothing.to_dict()),
             source=validation.text(source, "source", lines=True),
             known=None if known is None else parse_known(known.to_dict()),
-            ids=None if ids is None else _ids(ids, m),
+            ids=None if ids is None else fields.parse_ids(ids, m),
             units=None if units is None else parse_units(units.to_dict(), n),
         )
 
@@ -582,7 +566,7 @@ def parse(content: dict[str, Any], file: Path) -> Instance:
         quality_offset=validation.number(content.get("quality_offset", 0.0), "quality_offset"),
         features=features,
         name=validation.text(content["name"], "name"),
-        smoothing=_smoothing(content["smoothing"]) if "smoothing" in content else None,
+        smoothing=fields.parse_smoothing(content["smoothing"]) if "smoothing" in content else None,
         source=validation.text(content.get("source", ""), "source", lines=True),
         known=parse_known(content["known"]) if "known" in content else None,
         ids=_given_ids(content, table) if "ids" in content else None,
@@ -615,14 +599,14 @@ def _agents(
         return tables.read_npy(path), features, None
     table = tables.read_csv(path)
     if features is not None:
-        chosen = _names(features, len(features))
+        chosen = fields.parse_names(features, len(features))
         for column in chosen:
             table.place(column, "features")
         return table.numbers(chosen), chosen, table
     tables.check_names(table)
     named = {_column(content, field, table) for field in ("cost", "weights", "ids")}
     others = [name for name in table.names if name not in named]
-    chosen = _names(others, len(others))
+    chosen = fields.parse_names(others, len(others))
     hint = "; if that is no feature, list those that are in 'features'"
     return table.numbers(chosen, hint=hint), chosen, table
 
@@ -665,98 +649,7 @@ def _given_ids(content: dict[str, Any], table: CsvTable | None) -> Sequence[str 
     return value
 
 
-# ---------------------------------------------------------------- validation
-
-
-def _quality(quality: ArrayLike | Mapping[str, float], names: tuple[str, ...] | None) -> Floats:
-    if not isinstance(quality, Mapping):
-        return validation.array(quality, "quality", 1)
-    if names is None:
-        said = "names features, but the instance has no 'features'; add them, or list the numbers"
-        raise InputError(said, field="quality")
-    return validation.by_name(quality, names, "quality")
-
-
-def _ids(ids: Sequence[object], m: int) -> tuple[str, ...]:
-    """Names of agents; numbers are welcome, since many tables have them."""
-    if len(ids) != m:
-        said = f"has {len(ids)} names, {m} expected: one per agent"
-        raise InputError(said, field="ids")
-    for row, name in enumerate(ids):
-        whole = isinstance(name, (int, np.integer)) and not isinstance(name, bool)
-        if not whole and not isinstance(name, str):
-            said = f"is {validation.kind(name)}; expected text or a whole number"
-            raise InputError(said, field="ids", row=row)
-    return tuple(writable(str(name)) for name in ids)
-
-
-def _costs(cost: ArrayLike, m: int) -> Floats:
-    single = np.ndim(cost) == 0
-    array = (
-        np.full(m, validation.number(cost, "cost")) if single else validation.array(cost, "cost", 1)
-    )
-    validation.length(array, m, "cost", "one for all agents, or one per agent")
-    for row in np.flatnonzero(array < 1 / LARGEST)[:1]:
-        value = float(array[row])
-        what = "must be above 0" if value <= 0 else f"must be at least {1 / LARGEST:g}"
-        said = f"is {value:g}; it {what}: the reach 1/cost is how far an agent moves to pass"
-        raise InputError(said, field="cost", row=None if single else int(row))
-    return array
-
-
-def _weights(weights: ArrayLike | None, m: int) -> Floats:
-    if weights is None:
-        return np.ones(m)
-    array = validation.array(weights, "weights", 1)
-    validation.length(array, m, "weights", "one per agent")
-    for row in np.flatnonzero(array < 0)[:1]:
-        said = f"is {array[row]:g}; a weight must be 0 or more"
-        raise InputError(said, field="weights", row=int(row))
-    if not (array > 0).any():
-        raise InputError("are all 0; give at least one agent a weight", field="weights")
-    return array
-
-
-def _names(features: Sequence[object], width: int) -> tuple[str, ...]:
-    names: dict[str, int] = {}
-    for row, feature in enumerate(features):
-        try:
-            name = validation.text(feature, "features")
-            if name != name.strip():
-                raise InputError(f"has spaces around {shorten(name)}; remove them")
-            if name in names:
-                raise InputError(f"has {shorten(name)} twice; names must be distinct")
-        except InputError as error:
-            raise InputError(error.message, field="features", row=row) from None
-        names[name] = row
-    if len(names) != width:
-        said = f"has {len(names)} names, {width} expected: one per feature"
-        raise InputError(said, field="features")
-    return tuple(names)
-
-
-def _seen(
-    visible: Sequence[str | int] | None,
-    view: ArrayLike | None,
-    projection: ArrayLike | None,
-    features: tuple[str, ...] | None,
-    width: int,
-) -> View:
-    choices = {"visible": visible, "projection": projection, "view": view}
-    given = [key for key, value in choices.items() if value is not None]
-    if len(given) != 1:
-        found = " and ".join(given) or "none"
-        said = f"exactly one of visible, projection, view says what the planner sees; found {found}"
-        raise InputError(said, field=given[1] if given else "visible")
-    if visible is not None:
-        return views.from_visible(views.column_numbers(visible, features, width), width)
-    matrix = validation.frozen(validation.array(choices[given[0]], given[0], 2))  # type: ignore[arg-type]
-    if matrix.shape[1] != width or not len(matrix):
-        said = f"has rows of {matrix.shape[1]} numbers, {width} expected: one per feature"
-        raise InputError(said, field=given[0])
-    validation.check_not_tiny(matrix, given[0])
-    make = views.from_projection if projection is not None else views.from_view
-    return make(matrix)
+# ------------------------------------------------------------------- writing
 
 
 def _selects(view: View) -> bool:
@@ -765,35 +658,18 @@ def _selects(view: View) -> bool:
     return np.array_equal(view.matrix, views.from_visible(columns, view.matrix.shape[1]).matrix)
 
 
-def _smoothing(value: object) -> Smoothing:
-    if not isinstance(value, dict) or set(value) != {"sigma", "radius"}:
-        raise InputError(
-            f'is {validation.kind(value)}; give {{"sigma": s, "radius": r}}', field="smoothing"
-        )
-    figures = {
-        key: validation.number(value[key], f"smoothing.{key}") for key in ("sigma", "radius")
-    }
-    for key, number in figures.items():
-        if number <= 0:
-            raise InputError(f"is {number:g}; it must be above 0", field=f"smoothing.{key}")
-    return Smoothing(**figures)
-
-
-# ------------------------------------------------------------------- writing
-
-
 def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"' if set(name) & set(',"') else name
 
 
 def pretty(content: dict[str, Any]) -> str:
     """JSON with a line per field, and a line per row of a table."""
-    fields = []
+    lines = []
     for key, value in content.items():
         if isinstance(value, list) and value and isinstance(value[0], list):
             rows = ",\n    ".join(json.dumps(row) for row in value)
             text = f"[\n    {rows}\n  ]"
         else:
             text = json.dumps(value, ensure_ascii=False)
-        fields.append(f'  "{key}": {text}')
-    return "{\n" + ",\n".join(fields) + "\n}\n"
+        lines.append(f'  "{key}": {text}')
+    return "{\n" + ",\n".join(lines) + "\n}\n"

@@ -16,8 +16,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mipmech.model.fields import Smoothing
 from mipmech.model.grading import ExactDirection
-from mipmech.model.instance import Instance, Smoothing
+from mipmech.model.instance import Instance
 from mipmech.model.mechanism import Mechanism
 from mipmech.rationals import clamped
 from mipmech.validation import Floats, positive
