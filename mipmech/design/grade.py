@@ -15,7 +15,7 @@ from mipmech.errors import InputError
 from mipmech.model.grading import Recount, recount
 from mipmech.model.instance import Instance
 from mipmech.model.thresholds import best_threshold
-from mipmech.model.written import WrittenRule, in_known_units, written_rule
+from mipmech.model.written import WrittenRule, as_named, in_known_units, written_rule
 from mipmech.rationals import clamped, round_down, round_up
 from mipmech.text import below
 from mipmech.tolerances import ROUNDING
@@ -100,7 +100,7 @@ def grade_rule(instance: Instance, rule: WrittenRule, optimum: Optimum | None = 
     if optimum is None and instance.known is not None:
         known = instance.known
         optimum = Optimum(known.lower, known.upper, f"the file: {known.how}")
-    found = recount(instance, rule.mechanism)
+    found = recount(as_named(instance) if rule.off else instance, rule.mechanism)
     return Graded(rule, found, _best(instance, rule, found), optimum)
 
 
@@ -110,7 +110,7 @@ def _best(
     """The best threshold for these weights, in as few digits as keep its gain."""
     if found.line.rate <= 0:
         return None
-    best = best_threshold(instance, rule.mechanism)
+    best = best_threshold(found.instance, rule.mechanism)
     if best.gain <= found.gain:
         return rule, found
     # Very long weights come back as another multiple of themselves.
@@ -123,10 +123,10 @@ def _best(
         # Rounded down: up would be beyond the reach of whoever decides where it is best.
         shown = float(below(Fraction(exact.threshold), digits))
         typed = written_rule(instance, dict(rule.weights), shown)
-        graded = recount(instance, typed.mechanism)
+        graded = recount(found.instance, typed.mechanism)
         if graded.gain >= enough:
             return typed, graded
-    return exact, recount(instance, exact.mechanism)
+    return exact, recount(found.instance, exact.mechanism)
 
 
 def certified_optimum(

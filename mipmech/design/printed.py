@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
@@ -29,7 +29,7 @@ from mipmech.model.grading import ExactDirection, Recount
 from mipmech.model.instance import Instance
 from mipmech.model.mechanism import Mechanism
 from mipmech.model.thresholds import soft_profile
-from mipmech.model.view import from_visible
+from mipmech.model.written import as_named
 from mipmech.rationals import clamped, round_down
 from mipmech.tolerances import PRINTED_SHARE
 from mipmech.validation import Floats
@@ -186,8 +186,7 @@ class _Press:
         instance = found.instance
         self.names = instance.feature_names
         if instance.view.columns is None:
-            seen = from_visible(range(instance.width), instance.width)
-            instance = replace(instance, view=seen)
+            instance = as_named(instance)
         self.instance: Instance = instance
         units = instance.units
         self.scale = np.ones(instance.width) if units is None else np.array(units.scale)

@@ -10,18 +10,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from mipmech import files, validation
 from mipmech.errors import InputError, did_you_mean, shorten
 from mipmech.model.instance import Instance
 from mipmech.model.mechanism import Mechanism
+from mipmech.model.view import from_visible
 from mipmech.rationals import clamped
 from mipmech.tolerances import LARGEST_IN_RULES
+from mipmech.validation import Floats
 
+# Weights that are this near to what the planner can compute, as a share of their length, are such a
+# rule in few digits; it is graded as a rule on the features that it names.
+NEARLY = 0.05
 EXAMPLE = '{"gpa": 2, "sat": 3}'
 # Where the objects of this program keep their rule: results, and certificates.
 KEPT = ("mechanism", "witness")
@@ -39,11 +46,15 @@ class WrittenRule:
     threshold : float
     mechanism : Mechanism
         What is graded: without units the same numbers, with units each rounded once.
+    off : float
+        On a general view, how far the weights are from any that the planner can compute, as a share
+        of their length; 0 where they are such weights.
     """
 
     weights: tuple[tuple[str, float], ...]
     threshold: float
     mechanism: Mechanism
+    off: float = 0.0
 
     def to_dict(self) -> dict[str, Any]:
         """The rule in the units that people know."""
@@ -183,8 +194,29 @@ def _by_name(
     try:
         return WrittenRule(written, at, Mechanism.on(instance, weights, level))
     except InputError as error:  # of a general view
+        off = _off(instance, np.array(weights))
+        if error.field == "weights" and off <= NEARLY:
+            return WrittenRule(written, at, Mechanism(tuple(weights), level), off)
         said = f"{error.message}; mipmech show says what it sees"
         raise InputError(said, field="rule") from None
+
+
+def _off(instance: Instance, weights: Floats) -> float:
+    """The part of some weights that is not a combination of the view's rows, relatively."""
+    rows = instance.view.matrix.T
+    rest = weights - rows @ np.linalg.lstsq(rows, weights)[0]
+    return float(np.linalg.norm(rest) / np.linalg.norm(weights))
+
+
+def as_named(instance: Instance) -> Instance:
+    """The same sample for a planner who sees every feature: rules are graded as they are written.
+
+    Parameters
+    ----------
+    instance : Instance
+        The sample.
+    """
+    return replace(instance, view=from_visible(range(instance.width), instance.width))
 
 
 def _sees(seen: list[str] | tuple[str, ...]) -> str:

@@ -27,6 +27,11 @@ def tell_grade(found: Graded, plot: Path | None = None, no_picture: str | None =
     with in_one_piece() as console:
         tell_heading(console, graded.instance.name)
         entries = {"rule": f"accept if {_terms(rule)} ≥ {_number(rule.threshold)}"}
+        if rule.off:
+            entries["sees"] = (
+                f"the planner can compute such a score up to {above(100 * rule.off, 2)}% of its"
+                " weights; graded as a rule on these features"
+            )
         entries["gain"] = _gain(graded)
         entries["accepted"] = _accepted(graded)
         entries["who moves"] = _movers(graded)
