@@ -25,10 +25,10 @@ from mipmech.terminal.console import (
     entry,
     in_one_piece,
     sum_of,
-    table,
     tell_entries,
     tell_heading,
     tell_picture,
+    tell_table,
     up,
 )
 from mipmech.terminal.folds import held_out_entry
@@ -139,33 +139,19 @@ def _tell_linear(console: Console, description: Description) -> None:
 
 def _tell_threshold(console: Console, description: Description, best: ProjectionRule) -> None:
     instance = description.instance
-    console.print(
-        Text("\nTheorem 2: accept if the score along P w_f reaches a threshold", style="bold")
-    )
-    headings = ("best", "move", "gain", "quality", "pass", r"E\[f|pass]", "proved")
-    made = table("thresholds", headings)
-    for rule in (best, description.grid):
-        if rule is None:
-            continue
-        found = rule.recount
-        quality = found.accepted_quality
-        made.add_row(
-            "all" if rule.tried is None else f"grid of {rule.tried}",
-            f"{found.mechanism.threshold:.5g}",
-            f"{float(found.density):.1%}",
-            f"{float(found.gain):.5g}",
-            f"{float(found.value):.5g}",
-            f"{float(found.accepted_share):.1%}",
-            "nobody" if quality is None else f"{float(quality):.5g}",
-            f"{rule.factor:.3g}",
-        )
-    console.print(made)
+    tell_heading(console, "\nTheorem 2: accept if the score along P w_f reaches a threshold")
     rules = [rule for rule in (best, description.grid) if rule is not None]
+    tell_table(
+        console,
+        "thresholds",
+        [["best", "move", "gain", "quality"], ["pass", "E[f|pass]", "proved"]],
+        [_figures(rule) for rule in rules],
+    )
     promised = " and ".join(f"{rule.promised:.3g}" for rule in rules)
     console.print(
-        "proved: the gain is surely at least this share of the best gain of any rule; the"
+        "proved: the gain is surely at least this share of the best gain of any rule; the true"
+        f" share is often far larger. The theorem alone promises {promised}."
     )
-    console.print(f"true share is often far larger. The theorem alone promises {promised}.")
     known = instance.known
     if known is not None and known.lower > 0:
         share = float(best.gain) / known.upper
@@ -174,6 +160,21 @@ def _tell_threshold(console: Console, description: Description, best: Projection
         )
     console.print("The best of all thresholds:")
     _tell_rule(console, best.recount)
+
+
+def _figures(rule: ProjectionRule) -> list[str]:
+    found = rule.recount
+    quality = found.accepted_quality
+    return [
+        "all" if rule.tried is None else f"grid of {rule.tried}",
+        f"{found.mechanism.threshold:.5g}",
+        f"{float(found.density):.1%}",
+        f"{float(found.gain):.5g}",
+        f"{float(found.value):.5g}",
+        f"{float(found.accepted_share):.1%}",
+        "nobody" if quality is None else f"{float(quality):.5g}",
+        f"{rule.factor:.3g}",
+    ]
 
 
 def _tell_rule(console: Console, found: Recount) -> None:
@@ -349,17 +350,22 @@ _LEVELS = {
 
 
 def _tell_rivals(console: Console, others: list[Rival]) -> None:
-    made = table("rule of", ("gain", "share of the best", "promised"))
-    made.add_column("by", overflow="fold")
-    for other in others:
-        made.add_row(
-            other.name,
-            f"{float(other.gain):.6g}",
-            f"≥ {down(other.share, 4)}",
-            f"{other.promised:.3g}",
-            other.why,
-        )
-    console.print(made)
+    tell_table(
+        console,
+        "rule of",
+        [["gain", "share of the best"], ["promised"]],
+        [
+            [
+                other.name,
+                f"{float(other.gain):.6g}",
+                f"≥ {down(other.share, 4)}",
+                f"{other.promised:.3g}",
+                other.why,
+            ]
+            for other in others
+        ],
+        words="by",
+    )
 
 
 def _tell_file(console: Console, out: Path | None) -> None:
