@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from mipmech.budget import Budget, Event, Stop
 from mipmech.cli.shell import Shell
-from mipmech.design.folds import Designed, Designer, FoldResults, check_folds, held_out, split
 from mipmech.errors import InputError
 from mipmech.model.instance import Instance
+
+if TYPE_CHECKING:  # imported when folds are asked for: help comes at once without
+    from mipmech.design.folds import Designed, Designer, FoldResults
 
 Folds = Annotated[
     int | None,
@@ -37,6 +39,8 @@ class Folding:
         if folds is None and seed is not None:
             raise InputError("says nothing without folds; add --folds 5", field="fold_seed")
         if folds is not None:
+            from mipmech.design.folds import check_folds  # noqa: PLC0415
+
             check_folds(folds, seed or 0)
         return cls(folds, seed or 0)
 
@@ -44,6 +48,8 @@ class Folding:
         """The budget of the design on all people: an equal part beside those of the folds."""
         if self.folds is None:
             return budget
+        from mipmech.design.folds import split  # noqa: PLC0415
+
         split(sample.weights, self.folds, self.seed)  # more folds than people: refused by now
         return replace(budget, seconds=budget.seconds / (1 + self.folds))
 
@@ -59,6 +65,8 @@ class Folding:
         """Design without each fold, unless the design on all people was stopped."""
         if self.folds is None:
             return None
+        from mipmech.design.folds import FoldResults, held_out  # noqa: PLC0415
+
         if done.stop in (Stop.INTERRUPTED, Stop.LOST):
             return FoldResults((), self.folds, self.seed, done.stop, 0.0)
         with shell.following("folds", told) as watch:

@@ -8,10 +8,8 @@ from typing import Annotated
 import typer
 
 from mipmech.cli.shell import InstanceFile, Plot, Shell, can_be_written, command, draw, written
-from mipmech.design.grade import certified_optimum, grade_rule
 from mipmech.errors import InputError
 from mipmech.model.instance import Instance
-from mipmech.model.written import load_rule, written_rule
 
 
 @command()
@@ -32,6 +30,10 @@ def grade(
     plot: Plot = None,
 ) -> int:
     """What a rule of your own does: exact gain, who moves, share of the best."""
+    # Imported here: help comes at once without.
+    from mipmech.design.grade import certified_optimum, grade_rule  # noqa: PLC0415
+    from mipmech.model.written import load_rule, written_rule  # noqa: PLC0415
+
     can_be_written(plot, "plot")
     value = load_rule(rule)
     with shell.saying(f"reading {instance}"):

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from mipmech.studies.batch import Expansion, Job, RunStatus, RunSummary
 from mipmech.studies.batch.forecast import Forecast
-from mipmech.terminal.console import in_one_piece, tell_entries, tell_heading
+from mipmech.terminal.console import in_one_piece, tell_entries, tell_heading, tell_table
 from mipmech.text import estimate
 
 # Jobs, and failures, that are listed one by one; all of them stand in the --json object.
@@ -110,10 +110,8 @@ def _tell_kinds(console: Console, found: RunStatus) -> None:
     states = [state for state in STATES if found.counts.get(state)]
     if not states:
         return
-    table = Table(box=SIMPLE_HEAD, show_edge=False)
-    table.add_column("task")
-    for state in states:
-        table.add_column(state, justify="right")
-    for kind, counts in found.kinds.items():
-        table.add_row(Text(kind), *(f"{counts.get(state, 0):,}" for state in states))
-    console.print(table)
+    rows = [
+        [kind, *(f"{counts.get(state, 0):,}" for state in states)]
+        for kind, counts in found.kinds.items()
+    ]
+    tell_table(console, "task", [states], rows)

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from mipmech.studies.comparison.results import Comparison, OracleSummary
 from mipmech.studies.spread import Spread
-from mipmech.terminal.console import in_one_piece, table, tell_entries, tell_heading
+from mipmech.terminal.console import in_one_piece, tell_entries, tell_heading, tell_table
 from mipmech.text import count, listed
 
 # A table of more groups, or one that is wider than the terminal, is left to the report.
@@ -93,14 +93,19 @@ THREE = ("min", "median", "max")
 
 def _tell_oracles(console: Console, found: Comparison) -> None:
     """Density and time for each oracle; then what its answers are worth inside Algorithm 1."""
-    density = table("density", [*THREE, "≥ 0.99", "seeds", "seconds", "most", "calls"])
-    gain = table("gain", [*THREE, "two thresholds:", *THREE])
-    for oracle in found.oracles:
-        summary = found.summary(oracle)
-        density.add_row(*_density(summary))
-        gain.add_row(oracle, *_three(summary.gain), "", *_three(summary.gain_two))
-    console.print(density)
-    console.print(gain)
+    summaries = [found.summary(oracle) for oracle in found.oracles]
+    tell_table(
+        console,
+        "density",
+        [THREE, ["≥ 0.99", "seeds"], ["seconds", "most", "calls"]],
+        [_density(summary) for summary in summaries],
+    )
+    tell_table(
+        console,
+        "gain",
+        [THREE, ["two thresholds:", *THREE]],
+        [[s.oracle, *_three(s.gain), "", *_three(s.gain_two)] for s in summaries],
+    )
 
 
 def _density(summary: OracleSummary) -> list[str]:
@@ -129,12 +134,12 @@ def _three(spread: Spread | None) -> tuple[str, str, str]:
 
 def _tell_groups(console: Console, found: Comparison) -> None:
     """The worst and the median for each group of instances."""
-    made = table("density by group: worst, median", found.oracles)
+    rows = []
     for group in found.groups:
         problems = [problem for problem in found.problems if problem.group == group]
         cells = []
         for oracle in found.oracles:
             worst, median, _ = _three(found.summary(oracle, problems).density)
             cells.append(worst if worst == "–" else f"{worst}, {median}")
-        made.add_row(Text(group), *cells)
-    console.print(made)
+        rows.append([group, *cells])
+    tell_table(console, "density by group: worst, median", [[name] for name in found.oracles], rows)

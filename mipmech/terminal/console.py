@@ -18,6 +18,8 @@ from mipmech.text import above, below
 
 # More terms of a rule than this are cut short with an ellipsis.
 MOST_TERMS = 6
+# A column of text is not squeezed into less than this.
+WORDS = 20
 
 
 @contextmanager
@@ -63,13 +65,51 @@ def tell_picture(console: Console, what: str, plot: Path | None, no_picture: str
         console.print(Text(f"Picture of {what}: {plot}"))
 
 
-def table(first: str, headings: Iterable[str] = ()) -> Table:
-    """A table: a column of names, and columns of numbers."""
-    made = Table(box=SIMPLE_HEAD, padding=(0, 1), collapse_padding=True, pad_edge=False)
-    made.add_column(first, no_wrap=True)
-    for heading in headings:
-        made.add_column(heading, justify="right", no_wrap=True)
-    return made
+def tell_table(
+    console: Console,
+    first: str,
+    groups: Sequence[Sequence[str]],
+    rows: Sequence[Sequence[str]],
+    words: str | None = None,
+) -> None:
+    """Print a table; where it is wider than the terminal, in several, one below the other.
+
+    first : heading of the names of the rows
+    groups : headings of columns of figures; those of one group stay together
+    rows : a name and its figures; and its text, if there are ``words``
+    words : heading of a last column of text, which belongs to the last group
+    """
+    columns = [heading for group in groups for heading in group]
+    places = iter(range(1, 1 + len(columns)))
+    wanted = [[next(places) for _ in group] for group in groups]
+    if words is not None:
+        wanted[-1].append(1 + len(columns))
+
+    def made(chosen: Sequence[int], fixed: int | None = None) -> Table:
+        part = Table(box=SIMPLE_HEAD, padding=(0, 1), collapse_padding=True, pad_edge=False)
+        part.add_column(Text(first), no_wrap=True)
+        for place in chosen:
+            if place > len(columns):
+                part.add_column(Text(words or ""), overflow="fold", width=fixed)
+            else:
+                part.add_column(Text(columns[place - 1]), justify="right", no_wrap=True)
+        for row in rows:
+            part.add_row(*(Text(row[place]) for place in (0, *chosen)))
+        return part
+
+    def fits(chosen: Sequence[int]) -> bool:
+        anywhere = console.options.update(max_width=sys.maxsize)
+        return console.measure(made(chosen, WORDS), options=anywhere).maximum <= console.width
+
+    # A group that is too wide by itself falls into its columns.
+    waiting = [
+        part for group in wanted for part in ([group] if fits(group) else [[c] for c in group])
+    ]
+    while waiting:
+        chosen = waiting.pop(0)
+        while waiting and fits([*chosen, *waiting[0]]):
+            chosen = [*chosen, *waiting.pop(0)]
+        console.print(made(chosen))
 
 
 def sum_of(terms: Iterable[tuple[str, float]]) -> str:

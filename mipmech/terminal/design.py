@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -19,11 +17,11 @@ from mipmech.design.certificate import Certificate
 from mipmech.design.describe import Description
 from mipmech.design.folds import FoldResults
 from mipmech.design.printed import Measure, PrintedRule, printed
-from mipmech.model.edge import fragile
 from mipmech.model.geometry import Geometry
 from mipmech.model.grading import Recount
 from mipmech.model.instance import Instance
 from mipmech.model.known import Known
+from mipmech.model.units import Units
 from mipmech.oracles.base import Answer
 from mipmech.terminal.console import (
     MOST_TERMS,
@@ -31,19 +29,17 @@ from mipmech.terminal.console import (
     entry,
     in_one_piece,
     sum_of,
-    table,
     tell_entries,
     tell_heading,
     tell_picture,
+    tell_table,
     tell_warnings,
     up,
 )
 from mipmech.terminal.folds import held_out_entry
+from mipmech.terminal.rule import percent, share_known, tell_rule
 from mipmech.text import count
 from mipmech.theory.projection import ProjectionRule
-
-# More agents than this are cut short with an ellipsis.
-MOST_AGENTS = 12
 
 
 def tell(description: Description, plot: Path | None = None, no_picture: str | None = None) -> None:
@@ -90,6 +86,8 @@ def _facts(description: Description, width: int) -> Text:
         else f"{low:.4g} to {high:.4g}, median {median:.4g}",
         "ceiling": f"no rule gains more than {description.ceiling:.6g}",
     }
+    if instance.units is not None:
+        facts["units"] = _distances(instance, instance.units)
     if instance.known is not None:
         known = instance.known
         facts["known"] = f"best gain {_within(known.lower, known.upper)}, {known.how}"
@@ -116,7 +114,8 @@ def _sees(instance: Instance) -> str:
     if instance.view.columns is not None:
         seen = [names[c] for c in instance.view.columns]
     else:
-        seen = [sum_of(zip(names, row, strict=True)) for row in instance.view.matrix]
+        rows = instance.view.matrix / _units(instance).scale
+        seen = [sum_of(zip(names, row, strict=True)) for row in rows]
     return "; ".join(seen[:MOST_TERMS]) + "; …" * (len(seen) > MOST_TERMS)
 
 
@@ -127,8 +126,23 @@ def _formula(description: Description) -> str:
         name + " (hidden)" * (not flag)
         for name, flag in zip(instance.feature_names, seen, strict=True)
     ]
-    offset = f" {-instance.quality_offset:+.4g}" if instance.quality_offset else ""
-    return "f = " + sum_of(zip(names, instance.quality, strict=True)) + offset
+    units = _units(instance)
+    weights = instance.quality / units.scale
+    constant = -instance.quality_offset - float(weights @ units.centre)
+    offset = f" {constant:+.4g}" if constant else ""
+    return "f = " + sum_of(zip(names, weights, strict=True)) + offset
+
+
+def _units(instance: Instance) -> Units:
+    """The units in which people know the features."""
+    return instance.units or Units((0.0,) * instance.width, (1.0,) * instance.width)
+
+
+def _distances(instance: Instance, units: Units) -> str:
+    """What a move of length 1 is, in each feature that can move."""
+    seen = np.flatnonzero((instance.view.matrix != 0).any(axis=0))
+    parts = [f"{instance.feature_names[j]} {units.scale[j]:.4g}" for j in seen[:MOST_TERMS]]
+    return f"a move of 1 is {', '.join(parts)}" + ", …" * (len(seen) > MOST_TERMS)
 
 
 def _tell_linear(console: Console, description: Description) -> None:
@@ -147,91 +161,40 @@ def _tell_linear(console: Console, description: Description) -> None:
 
 def _tell_threshold(console: Console, description: Description, best: ProjectionRule) -> None:
     instance = description.instance
-    console.print(
-        Text("\nTheorem 2: accept if the score along P w_f reaches a threshold", style="bold")
-    )
-    headings = ("best", "move", "gain", "quality", "pass", r"E\[f|pass]", "proved")
-    made = table("thresholds", headings)
-    for rule in (best, description.grid):
-        if rule is None:
-            continue
-        found = rule.recount
-        quality = found.accepted_quality
-        made.add_row(
-            "all" if rule.tried is None else f"grid of {rule.tried}",
-            f"{found.mechanism.threshold:.5g}",
-            f"{float(found.density):.1%}",
-            f"{float(found.gain):.5g}",
-            f"{float(found.value):.5g}",
-            f"{float(found.accepted_share):.1%}",
-            "nobody" if quality is None else f"{float(quality):.5g}",
-            f"{rule.factor:.3g}",
-        )
-    console.print(made)
+    tell_heading(console, "\nTheorem 2: accept if the score along P w_f reaches a threshold")
     rules = [rule for rule in (best, description.grid) if rule is not None]
+    tell_table(
+        console,
+        "thresholds",
+        [["best", "move", "gain", "quality"], ["pass", "E[f|pass]", "proved"]],
+        [_figures(rule) for rule in rules],
+    )
     promised = " and ".join(f"{rule.promised:.3g}" for rule in rules)
     console.print(
-        "proved: the gain is surely at least this share of the best gain of any rule; the"
+        "proved: the gain is surely at least this share of the best gain of any rule; the true"
+        f" share is often far larger. The theorem alone promises {promised}."
     )
-    console.print(f"true share is often far larger. The theorem alone promises {promised}.")
     if instance.known is not None and instance.known.lower > 0:
-        console.print(
-            f"The best of all thresholds has {_share(best.gain, instance.known)} of the best gain"
-            " known:"
-        )
+        share = share_known(best.gain, instance.known)
+        console.print(f"The best of all thresholds has {share} of the best gain known:")
     else:
         console.print("The best of all thresholds:")
-    _tell_rule(console, printed(best.recount))
+    tell_rule(console, printed(best.recount))
 
 
-def _tell_rule(console: Console, rule: PrintedRule) -> None:
-    """A rule that can be typed by hand: what it asks, what it does, who moves, and how."""
+def _figures(rule: ProjectionRule) -> list[str]:
     found = rule.recount
-    movers = found.covered[found.instance.weights[found.covered] > 0]
-    shown = ", ".join(map(found.instance.agent_name, movers[:MOST_AGENTS]))
-    more = f" and {len(movers) - MOST_AGENTS:,} more" if len(movers) > MOST_AGENTS else ""
-    value = rule.gain if rule.measure == "gain" else found.density
-    entries = {
-        "rule": f"accept if {rule}",
-        "as printed": f"{rule.measure} {down(value)} with just these digits, {_percent(rule.share)}"
-        " of the rule in full",
-        "who moves": f"agent{'s' * (len(movers) != 1)} {shown}{more}" if len(movers) else "nobody",
-    }
-    if len(movers):
-        entries["how"] = _changes(found)
-        edge = fragile(found)
-        if edge.agents:
-            entries["fragile"] = (
-                f"{edge.share:.0%} of the gain hangs on {count(edge.agents, 'agent')} within 1% of"
-                " the end of their reach"
-            )
-    tell_entries(console, entries)
-
-
-def _percent(share: Fraction) -> str:
-    """A share, rounded down; two digits behind the point tell 99.9 % from all."""
-    return f"{math.floor(share * 10_000) / 10_000:.2%}"
-
-
-def _changes(found: Recount) -> str:
-    """What the movers do on average, feature by feature, in the user's units."""
-    instance = found.instance
-    mean = found.soft_density / float(found.density)
-    scale = np.ones(instance.width) if instance.units is None else instance.units.scale
-    length = float(np.linalg.norm(found.mechanism.weights))
-    changes = mean * np.array(found.mechanism.weights) * scale / length
-    terms = [(n, c) for n, c in zip(instance.feature_names, changes, strict=True) if c]
-    terms.sort(key=lambda term: -abs(term[1]))
-    parts = [f"{name} {change:+.3g}" for name, change in terms[:MOST_TERMS]]
-    return "on average " + ", ".join(parts) + ", …" * (len(terms) > MOST_TERMS)
-
-
-def _share(gain: Fraction, known: Known) -> str:
-    """The part of the best gain known that a gain is, against both ends of what is known."""
-    least = float(gain) / known.upper
-    most = min(1.0, float(gain) / known.lower) if known.lower > 0 else 1.0
-    low, high = math.floor(least * 1000), math.ceil(most * 1000 - 1e-9)
-    return f"{low / 10}%" if high <= low + 1 else f"{low / 10}% to {high / 10}%"
+    quality = found.accepted_quality
+    return [
+        "all" if rule.tried is None else f"grid of {rule.tried}",
+        f"{found.mechanism.threshold:.5g}",
+        f"{float(found.density):.1%}",
+        f"{float(found.gain):.5g}",
+        f"{float(found.value):.5g}",
+        f"{float(found.accepted_share):.1%}",
+        "nobody" if quality is None else f"{float(quality):.5g}",
+        f"{rule.factor:.3g}",
+    ]
 
 
 # ------------------------------------------------------------------ results
@@ -269,7 +232,7 @@ def tell_answer(
         tell_entries(console, entries)
         if answer.recount is not None:
             measure: Measure = "gain" if answer.soft else "density"
-            _tell_rule(console, printed(answer.recount, digits, measure))
+            tell_rule(console, printed(answer.recount, digits, measure))
             tell_warnings(console, caveats(geometry.instance, answer.recount))
             _tell_file(console, out)
         tell_picture(console, "the rule", plot, no_picture)
@@ -316,7 +279,7 @@ def tell_solution(
             entries["gain"] = f"{down(found.gain)}: {_effect(found.recount)}"
             entries["η"] = f"{found.eta:.6g}"
             if found.thresholds == "best" and found.gain_two is not None:
-                share = _percent(found.gain_two / found.gain) if found.gain else "all"
+                share = percent(found.gain_two / found.gain) if found.gain else "all"
                 entries["Lemma 4"] = (
                     f"gain {down(found.gain_two)} with the paper's two thresholds, {share} of it"
                 )
@@ -330,11 +293,11 @@ def tell_solution(
         if instance.known is not None and instance.known.lower > 0:
             within = _within(instance.known.lower, instance.known.upper)
             entries["known"] = (
-                f"best gain {within}; this is {_share(found.gain, instance.known)} of it"
+                f"best gain {within}; this is {share_known(found.gain, instance.known)} of it"
             )
         tell_entries(console, entries)
         if rule is not None:
-            _tell_rule(console, rule)
+            tell_rule(console, rule)
         tell_warnings(console, caveats(found.instance, found.recount))
         tell_picture(console, "the run and the rule", plot, no_picture)
 
@@ -378,7 +341,7 @@ def tell_certificate(
             entries["effect"] = _effect(found.recount)
         tell_entries(console, entries)
         if rule is not None:
-            _tell_rule(console, rule)
+            tell_rule(console, rule)
         tell_warnings(console, caveats(found.instance, found.recount))
         if others:
             _tell_rivals(console, others)
@@ -393,17 +356,22 @@ _LEVELS = {
 
 
 def _tell_rivals(console: Console, others: list[Rival]) -> None:
-    made = table("rule of", ("gain", "share of the best", "promised"))
-    made.add_column("by", overflow="fold")
-    for other in others:
-        made.add_row(
-            other.name,
-            f"{float(other.gain):.6g}",
-            f"≥ {down(other.share, 4)}",
-            f"{other.promised:.3g}",
-            other.why,
-        )
-    console.print(made)
+    tell_table(
+        console,
+        "rule of",
+        [["gain", "share of the best"], ["promised"]],
+        [
+            [
+                other.name,
+                f"{float(other.gain):.6g}",
+                f"≥ {down(other.share, 4)}",
+                f"{other.promised:.3g}",
+                other.why,
+            ]
+            for other in others
+        ],
+        words="by",
+    )
 
 
 def _tell_file(console: Console, out: Path | None) -> None:

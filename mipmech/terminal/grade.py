@@ -6,19 +6,15 @@ from pathlib import Path
 
 from mipmech.design.grade import Graded
 from mipmech.model.grading import Recount
-from mipmech.model.instance import Instance
 from mipmech.model.written import WrittenRule
 from mipmech.terminal.console import (
-    MOST_TERMS,
     in_one_piece,
     tell_entries,
     tell_heading,
     tell_picture,
 )
+from mipmech.terminal.rule import changes, who_moves
 from mipmech.text import above, below
-
-# More agents than this are cut short with an ellipsis.
-MOST_AGENTS = 12
 
 
 def tell_grade(found: Graded, plot: Path | None = None, no_picture: str | None = None) -> None:
@@ -34,9 +30,10 @@ def tell_grade(found: Graded, plot: Path | None = None, no_picture: str | None =
             )
         entries["gain"] = _gain(graded)
         entries["accepted"] = _accepted(graded)
-        entries["who moves"] = _movers(graded)
+        moving = f"{float(graded.density):.1%}: " if graded.density else ""
+        entries["who moves"] = moving + who_moves(graded)
         if graded.density:
-            entries["how"] = _moves(graded)
+            entries["how"] = changes(graded)
         entries |= _against(found)
         entries["threshold"] = _best(found)
         tell_entries(console, entries)
@@ -75,37 +72,6 @@ def _accepted(graded: Recount) -> str:
         f"{float(share):.1%} of all, {float(share - graded.density):.1%} without moving; their mean"
         f" quality is then {float(quality):.6g}"
     )
-
-
-def _movers(graded: Recount) -> str:
-    instance = graded.instance
-    movers = [int(i) for i in graded.covered if instance.weights[i] > 0]
-    if not movers:
-        return "nobody"
-    shown = ", ".join(_called(instance, i) for i in movers[:MOST_AGENTS])
-    more = f" and {len(movers) - MOST_AGENTS:,} more" if len(movers) > MOST_AGENTS else ""
-    word = "" if instance.ids else f"agent{'s' * (len(movers) != 1)} "
-    return f"{float(graded.density):.1%}: {word}{shown}{more}"
-
-
-def _called(instance: Instance, agent: int) -> str:
-    return str(agent) if instance.ids is None else instance.ids[agent]
-
-
-def _moves(graded: Recount) -> str:
-    """What the movers do on average, feature by feature, in the units that people know."""
-    instance = graded.instance
-    mean = graded.soft_density / float(graded.density)
-    line = graded.line
-    norm = float(sum(w * w for w in line.weights)) ** 0.5
-    scale = (1.0,) * instance.width if instance.units is None else instance.units.scale
-    changes = [
-        (instance.feature_names[j], mean * float(w) / norm * scale[j])
-        for j, w in zip(line.columns, line.weights, strict=True)
-    ]
-    changes.sort(key=lambda change: -abs(change[1]))
-    shown = ", ".join(f"{name} {change:+.3g}" for name, change in changes[:MOST_TERMS])
-    return f"on average {shown}" + ", …" * (len(changes) > MOST_TERMS)
 
 
 def _against(found: Graded) -> dict[str, str]:

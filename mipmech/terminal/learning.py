@@ -5,15 +5,20 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from mipmech.model.mechanism import Mechanism
 from mipmech.studies.learning.results import LearningCurve
 from mipmech.studies.spread import Spread
-from mipmech.terminal.console import in_one_piece, sum_of, tell_entries, tell_heading, tell_picture
+from mipmech.terminal.console import (
+    in_one_piece,
+    sum_of,
+    tell_entries,
+    tell_heading,
+    tell_picture,
+    tell_table,
+)
 from mipmech.text import above, below, count
 
 
@@ -89,27 +94,26 @@ def _rule(curve: LearningCurve, rule: Mechanism) -> str:
 
 def _tell_table(console: Console, curve: LearningCurve) -> None:
     smoothed = curve.source.kind == "smoothed"
-    table = Table(box=SIMPLE_HEAD, padding=(0, 1), collapse_padding=True, pad_edge=False)
-    table.add_column("m", justify="right", no_wrap=True)
-    # In a narrow terminal the ranges go below the medians.
-    for heading in ("sample", "population" if smoothed else "held out"):
-        table.add_column(heading, justify="right", overflow="fold")
-    for heading in ("share" if smoothed else "rows", "sure", "theorem"):
-        table.add_column(heading, justify="right", no_wrap=True)
     rows = curve.summary()
     places = _places(max(row.sample.max for row in rows))
+    longest = len(f"{rows[-1].size:,}")
+    lines = []
     for row in rows:
         held_out = next(p.held_out.size for p in curve.points if p.size == row.size)
         share = row.gain.median / curve.best.gain if curve.best and curve.best.gain > 0 else 0.0
-        table.add_row(
-            f"{row.size:,}",
-            _range(row.sample, places),
-            _range(row.gain, places),
-            f"{share:.1%}" if smoothed else f"{held_out:,}",
-            _at_least(row.at_least.median, places),
-            _at_least(row.promised.median, places),
+        lines.append(
+            [
+                f"{row.size:{longest},}",
+                _range(row.sample, places),
+                _range(row.gain, places),
+                f"{share:.1%}" if smoothed else f"{held_out:,}",
+                _at_least(row.at_least.median, places),
+                _at_least(row.promised.median, places),
+            ]
         )
-    console.print(table)
+    compared = ["sample", "population" if smoothed else "held out"]
+    others = ["share" if smoothed else "rows", "sure", "theorem"]
+    tell_table(console, "m", [compared, others], lines)
 
 
 def _places(largest: float) -> int | None:

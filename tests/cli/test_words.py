@@ -10,7 +10,7 @@ import pytest
 from mipmech import Instance
 from mipmech.cli import main
 from mipmech.model import Known
-from mipmech.terminal.design import _share
+from mipmech.terminal.rule import share_known
 from tests.conftest import ROOT
 from tests.plain import plain_gain, typed_rule
 
@@ -99,4 +99,4 @@ def test_words_that_clash_never_meet(capsys, monkeypatch, arguments):
     ],
 )
 def test_shares_are_stated_against_both_ends_of_what_is_known(gain, lower, upper, words):
-    assert _share(gain, Known(lower, upper, "by hand")) == words
+    assert share_known(gain, Known(lower, upper, "by hand")) == words

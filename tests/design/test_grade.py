@@ -11,9 +11,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mipmech import InputError, Instance, Mechanism, certify, make_instance, recount
+from mipmech import (
+    InputError,
+    Instance,
+    Mechanism,
+    best_threshold,
+    certify,
+    make_instance,
+    recount,
+)
 from mipmech.cli import main
 from mipmech.design.grade import Optimum, grade_rule
+from mipmech.design.printed import printed
 from mipmech.model import Known, Side
 from mipmech.model.units import Units
 from mipmech.model.written import in_known_units, load_rule, written_rule
@@ -28,8 +37,8 @@ VIEW = ROOT / "instances" / "real" / "satgpa-view.json"
 def test_a_rule_that_the_program_printed_is_graded_as_itself(data):
     sample = data.draw(instances())
     rule = data.draw(mechanisms(sample))
-    printed = json.loads(json.dumps(rule.to_dict()))
-    for held in (printed, {"mechanism": printed, "gain": 1}, {"witness": printed}):
+    kept = json.loads(json.dumps(rule.to_dict()))
+    for held in (kept, {"mechanism": kept, "gain": 1}, {"witness": kept}):
         found = grade_rule(sample, written_rule(sample, held))
         assert found.recount.gain == recount(sample, rule).gain
         assert found.recount.covered.tolist() == recount(sample, rule).covered.tolist()
@@ -154,7 +163,7 @@ def test_rules_that_cannot_be(rule, threshold, field, message):
 
 
 def test_a_view_takes_what_it_can_compute():
-    sample = Instance.load(VIEW)
+    sample = replace(Instance.load(VIEW), units=None)
     names = sample.feature_names
     row = dict(zip(names, sample.view.matrix[0].tolist(), strict=True))
     found = written_rule(sample, row, 1.0)
@@ -164,6 +173,15 @@ def test_a_view_takes_what_it_can_compute():
     alone = next(name for name in names if row[name])
     with pytest.raises(InputError, match="mipmech show says what it sees"):
         written_rule(sample, {**row, alone: 3.0, hidden: 0.0}, 1.0)
+
+
+def test_a_view_takes_a_rule_in_few_digits_as_one_on_the_features_that_it_names():
+    sample = replace(Instance.load(VIEW), units=None)
+    rule = printed(best_threshold(sample, Mechanism.on_view(sample, [0.1, 1.0], 0.0)))
+    weights = {name: float(w) for name, w in rule.weights.items()}
+    found = grade_rule(sample, written_rule(sample, weights, float(rule.threshold)))
+    assert 0 < found.rule.off < 1e-2
+    assert found.recount.gain == rule.gain
 
 
 # ------------------------------------------------------------------ at the command line
@@ -177,8 +195,9 @@ def run(capsys, *arguments):
 
 def test_grade_in_words_and_as_json(capsys, tmp_path):
     rule = ("--rule", '{"HSGPA": 2, "SATV": 3}', "--threshold", "3.5")
-    picture = tmp_path / "rule.png"
-    status, out, err = run(capsys, "grade", STUDENTS, *rule, "--plot", picture)
+    picture, students = tmp_path / "rule.png", tmp_path / "students.json"
+    replace(Instance.load(STUDENTS), units=None).save(students)
+    status, out, err = run(capsys, "grade", students, *rule, "--plot", picture)
     assert (status, err) == (0, "")
     for words in (
         "accept if 2 HSGPA +3 SATV ≥ 3.5",
@@ -188,10 +207,10 @@ def test_grade_in_words_and_as_json(capsys, tmp_path):
         assert words in out
     assert max(map(len, out.splitlines()[:-1])) <= 80
     assert picture.stat().st_size > 5000
-    status, out, err = run(capsys, "grade", STUDENTS, *rule, "--json")
+    status, out, err = run(capsys, "grade", students, *rule, "--json")
     assert (status, err) == (0, "")
     shown = json.loads(out)
-    sample = Instance.load(STUDENTS)
+    sample = Instance.load(students)
     graded = recount(sample, Mechanism((2.0, 3.0, 0.0, 0.0, 0.0), 3.5))
     assert Fraction(shown["gain_exact"]) == graded.gain
     assert shown["covered"] == graded.covered.tolist()
@@ -204,7 +223,7 @@ def test_grade_in_words_and_as_json(capsys, tmp_path):
         "--threshold",
         shown["best_threshold"]["threshold"],
     )
-    status, out, _ = run(capsys, "grade", STUDENTS, *better, "--json")
+    status, out, _ = run(capsys, "grade", students, *better, "--json")
     assert json.loads(out)["gain"] == shown["best_threshold"]["gain"] > shown["gain"]
 
 
