@@ -229,7 +229,7 @@ def split(weights: Floats, folds: int, seed: int) -> list[Numbers]:
     """The agents of each fold, ascending; those that count are dealt out evenly.
 
     >>> [fold.tolist() for fold in split(np.array([1.0, 2.0, 0.0, 1.0, 1.0]), 2, seed=0)]
-    [[1, 2, 4], [0, 3]]
+    [[1, 2, 3], [0, 4]]
     """
     check_folds(folds, seed)
     counts, idle = np.flatnonzero(weights > 0), np.flatnonzero(weights == 0)
