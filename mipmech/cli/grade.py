@@ -21,7 +21,8 @@ def grade(
         typer.Option("--rule", help='Weights such as \'{"gpa": 2, "sat": 3}\', or a JSON file.'),
     ],
     threshold: Annotated[
-        float | None, typer.Option("--threshold", help="Instead of the one in the file, if any.")
+        float | None,
+        typer.Option("--threshold", help="The score to reach; instead of the one in the file."),
     ] = None,
     certified: Annotated[
         Path | None,

@@ -19,7 +19,7 @@ from mipmech.text import above, below
 # More terms of a rule than this are cut short with an ellipsis.
 MOST_TERMS = 6
 # A column of text is not squeezed into less than this.
-WORDS = 20
+WORDS = 14
 
 
 @contextmanager
