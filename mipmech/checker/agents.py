@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mipmech.checker.content import number_at, numbers, reject
-from mipmech.checker.witness import ExactInstance, dot, fractions, root, up, whole
+from mipmech.checker.content import Look, number_at, numbers, reject
+from mipmech.checker.exact import dot, fractions, mantissas, root, sum_of_products, up
+from mipmech.checker.witness import ExactInstance
 
 Floats = NDArray[np.float64]
 
@@ -24,6 +25,8 @@ TOUCH = 2.0**-30
 LONG = 4.0
 # Agents are within this many units of the centre, reaches not beyond that many.
 LARGEST, LONGEST = 2.0**100, 2.0**210
+# More steps of tilting than there can be lines.
+MOST_STEPS = 1 << 40
 # What vanishes in a float, or in the square of one.
 TINY = 1e-150
 
@@ -37,6 +40,7 @@ class Agents:
     y : (d, m) array; shift, slack, reach, weight : (m,) arrays
     p : (d,) array with |v·p − exact| ≤ p_error for the gain; None for density
     unit : gains come in multiples of this
+    steps : how many a round of tilting may take
     """
 
     def __init__(
@@ -49,6 +53,7 @@ class Agents:
         self.unit = number_at(proof, "unit", "proof.")
         if not (self.unit > 0 and math.frexp(self.unit)[0] == 0.5 and 1e-250 < self.unit < 1e250):
             reject("proof.unit is not a power of two")
+        self.steps = _steps(proof)
         error = exact.frame_error(frame)
         if error > Fraction(1, 1000):
             reject("proof.frame is not an orthonormal basis of what the planner sees")
@@ -60,6 +65,7 @@ class Agents:
         if not np.abs(offsets).max() <= LARGEST:
             reject("proof.unit is far too small for these agents")
         lengths = np.sqrt((offsets**2).sum(axis=1))
+        exact.look()
         z = offsets @ frame[:, used].T
         # One rounding in the subtraction, n + 1 in a sum of products, k such sums; the frame.
         rough = self.frame_error + 2 * (n + 4) * math.sqrt(k) * EPSILON
@@ -80,6 +86,7 @@ class Agents:
         else:
             y, shift, tilt = self._slice(exact, frame, z, eta, band)
             slack = slack + tilt
+        exact.look()
         length = np.sqrt((y**2).sum(axis=1)) + np.abs(shift)
         # Scores differ by less than this, and b may be the greatest score of those covered.
         if eta is not None and float((length + slack).max()) <= LONG / 3:
@@ -88,7 +95,7 @@ class Agents:
         self.y = np.ascontiguousarray(y.T)
         self.shift, self.slack, self.reach = shift, slack, reach
         self.length = length
-        self.exact_weights = Weights(instance.weights[counts], eta is not None)
+        self.exact_weights = Weights(instance.weights[counts], eta is not None, exact.look)
         self.weight = self.exact_weights.floats
         self.touch = TOUCH * min(1.0, float(reach.min()))
         self.low, self.high = self._thresholds(proof)
@@ -138,20 +145,33 @@ class Agents:
         return s * z[:, 1:], c * z[:, 0], tilt
 
 
+def _steps(proof: dict[str, Any]) -> int:
+    """How many steps a round of tilting may take; one for each line if the proof does not say."""
+    steps = number_at(proof, "steps", "proof.") if "steps" in proof else MOST_STEPS
+    if not 1 <= steps <= MOST_STEPS:
+        reject("proof.steps is not a number of steps")
+    return int(steps)
+
+
 class Weights:
     """Weights for sums in floats, and the way back to shares of all.
 
     For density they are whole numbers if those are small enough, so that sums are exact.
     """
 
-    def __init__(self, weights: Floats, exact: bool) -> None:
-        integers, _ = whole(weights)
-        common = math.gcd(*(int(i) for i in integers))
-        total = sum(int(i) for i in integers)
-        self.whole = exact and total // common < 1 << 52
+    def __init__(self, weights: Floats, exact: bool, look: Look) -> None:
+        integers, power = mantissas(weights)
+        # Without their factors of two (the lowest bit of i is i & -i), greatest common divisors
+        # stay small.
+        twos = np.frexp((integers & -integers).astype(np.float64))[1].astype(np.int64) - 1
+        odd, power = integers >> twos, power + twos
+        common, lowest = int(np.gcd.reduce(odd)), int(power.min())
+        unit = common * Fraction(2) ** lowest
+        total = sum_of_products(weights, np.ones(len(weights)), look)
+        self.whole = exact and total // unit < 1 << 52
         if self.whole:
-            self.floats = np.array([int(i) // common for i in integers], dtype=np.float64)
-            self.share = Fraction(common, total)
+            self.floats = np.ldexp((odd // common).astype(np.float64), power - lowest)
+            self.share = unit / total
         else:
             self.floats = weights / weights.max()
             self.floats /= math.fsum(self.floats)

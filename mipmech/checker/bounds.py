@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mipmech.checker.agents import EPSILON, RELATIVE, Agents
-from mipmech.checker.content import reject
+from mipmech.checker.content import Look, reject
 from mipmech.checker.tree import Box
 
 Floats = NDArray[np.float64]
@@ -34,6 +34,8 @@ SLOWEST = 1024.0
 VANISHED = 1e-290
 # Leaves that are tilted together, and the numbers that may be waiting for that.
 TOGETHER, WAITING = 2048, 1 << 20
+# Numbers in one array when agents are settled: a few such arrays stay in the cache.
+LOT = 1 << 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +49,7 @@ class Scene:
     rounding : the relative error of sums over all agents
     mean_length : Σω(‖y‖ + |shift|) over all agents
     enough : a bound is made better only until it is at most this; in the units of the sums
+    steps : a round of tilting takes at most this many
     """
 
     dimension: int
@@ -57,6 +60,7 @@ class Scene:
     rounding: float
     mean_length: float
     enough: float
+    steps: int
 
 
 def scene(agents: Agents, enough: float) -> Scene:
@@ -72,6 +76,7 @@ def scene(agents: Agents, enough: float) -> Scene:
     return Scene(
         agents.dimension, agents.p, agents.p_error, weights.whole, agents.touch,
         8 * (len(agents.weight) + 64) * EPSILON, mean_length, limit,
+        agents.steps,
     )  # fmt: skip
 
 
@@ -164,6 +169,40 @@ def _range(cells: _Cells, vectors: Floats) -> tuple[Floats, Floats]:
     return np.minimum(low, low * cosine), np.maximum(high, high * cosine)
 
 
+def _sides(
+    cells: _Cells, some: Some, part: slice, low: Floats, high: Floats, open_: Flags
+) -> tuple[Flags, Flags]:
+    """Which of a part of the agents are surely in, and whether an open one has an end in the leaf.
+
+    low, high, open_ : (n, a) arrays, filled as `_Found` has them
+    """
+    y = some.y[:, part]
+    t = cells.unit @ y
+    e = np.zeros_like(t)
+    term = np.empty_like(t)
+    for j in range(len(y)):
+        np.multiply(t, cells.unit[:, j : j + 1], out=term)
+        np.subtract(y[j], term, out=term)
+        np.abs(term, out=term)
+        term *= cells.widths[:, j : j + 1]
+        e += term
+    np.subtract(t, e, out=low)
+    np.multiply(low, cells.cosine, out=term)
+    np.minimum(low, term, out=low)
+    low += some.below[part]
+    np.add(t, e, out=high)
+    np.multiply(high, cells.cosine, out=term)
+    np.maximum(high, term, out=high)
+    high += some.above[part]
+    np.add(low, some.reach[part], out=e)  # the least end
+    ended = e <= cells.high
+    sure = (high <= cells.low) & ~ended
+    np.add(high, some.reach[part], out=term)  # the greatest end
+    np.logical_and(low <= cells.high, term >= cells.low, out=open_)
+    open_ &= ~sure
+    return sure, np.asarray((open_ & ended).any(axis=1))
+
+
 @dataclass(frozen=True, eq=False)
 class _Found:
     """Scores of agents over cells, (n, a) arrays, and what follows at once.
@@ -188,9 +227,10 @@ class LeafBounds:
     Bounds are in the units of the sums. ``agents`` are all that may be open somewhere.
     """
 
-    def __init__(self, scene: Scene, agents: Some) -> None:
+    def __init__(self, scene: Scene, agents: Some, look: Look) -> None:
         self.scene = scene
         self.agents = agents
+        self.look = look
         self.density = scene.p is None
         self.highest = 0.0
         self._waiting: list[_Tilting] = []
@@ -217,41 +257,28 @@ class LeafBounds:
 
     def _settle(self, cells: _Cells, some: Some) -> _Found:
         """Which agents are surely in, surely out, or open; and the first bound."""
-        t = cells.unit @ some.y
-        e = np.zeros_like(t)
-        term = np.empty_like(t)
-        for j in range(len(some.y)):
-            np.multiply(t, cells.unit[:, j : j + 1], out=term)
-            np.subtract(some.y[j], term, out=term)
-            np.abs(term, out=term)
-            term *= cells.widths[:, j : j + 1]
-            e += term
-        low = t - e
-        np.multiply(low, cells.cosine, out=term)
-        np.minimum(low, term, out=low)
-        low += some.below
-        high = t
-        high += e
-        np.multiply(high, cells.cosine, out=term)
-        np.maximum(high, term, out=high)
-        high += some.above
-        np.add(low, some.reach, out=e)  # the least end
-        ended = e <= cells.high
-        sure = (high <= cells.low) & ~ended
-        np.add(high, some.reach, out=term)  # the greatest end
-        open_ = (low <= cells.high) & (term >= cells.low) & ~sure
-        ends = (open_ & ended).any(axis=1)
-        if len(sure) == 1:
-            sums = np.einsum("na,aj->nj", sure.astype(np.float64), some.table) + some.sums
-        else:
-            sums = sure.astype(np.float64) @ some.table + some.sums
+        n = len(cells.unit)
+        low, high = np.empty((n, len(some))), np.empty((n, len(some)))
+        open_ = np.empty((n, len(some)), np.bool_)
+        ends, alone = np.zeros(n, np.bool_), np.zeros(n)
+        sums = np.zeros((n, len(some.sums)))
+        step = max(1, LOT // n)
+        for start in range(0, len(some), step):
+            self.look()
+            part = slice(start, start + step)
+            sure, ended = _sides(cells, some, part, low[:, part], high[:, part], open_[:, part])
+            ends |= ended
+            inside, table = sure.astype(np.float64), some.table[part]
+            sums += np.einsum("na,aj->nj", inside, table) if n == 1 else inside @ table
+            if self.density:
+                top = open_[:, part].astype(np.float64)
+            else:
+                top = np.minimum(cells.high - low[:, part], some.reach[part]) * open_[:, part]
+            alone += np.einsum("na,a->n", top, some.weight[part])
+        sums += some.sums
         if self.density:
-            mass = sums[:, 0] + np.einsum("na,a->n", open_.astype(np.float64), some.weight)
-            return _Found(low, high, open_, sums, np.where(ends, mass, 0.0), np.zeros(len(mass)))
-        np.subtract(cells.high, low, out=e)
-        np.minimum(e, some.reach, out=e)
-        e *= open_
-        alone = np.einsum("na,a->n", e, some.weight)
+            mass = np.where(ends, sums[:, 0] + alone, 0.0)
+            return _Found(low, high, open_, sums, mass, np.zeros(n))
         least, _ = _range(cells, sums[:, 2:])
         b1 = cells.high[:, 0]
         first = sums[:, 0] * b1 - sums[:, 1] - least + alone
@@ -443,8 +470,12 @@ def _tilted(bounds: LeafBounds, given: _Tilting, rounds: int) -> Floats:
     t = (unit[leaf] * y).sum(axis=1)
     across = y - t[:, None] * unit[leaf]
     start = agents.shift[agent] - agents.slack[agent] + agents.reach[agent]
-    heavy = np.column_stack([room[leaf], widths[leaf] * np.abs(across)])
-    derivative = middle[leaf] - t - start - heavy.sum(axis=1)
+    # How the residual changes with a slope, and how heavily that counts.
+    turns = np.column_stack([np.ones(len(leaf)), -across])
+    width = np.column_stack([room, widths])
+    heavy = width[leaf] * np.abs(turns)
+    pulled = middle[leaf] - t - start
+    derivative = pulled - heavy.sum(axis=1)
     table = np.column_stack([np.ones(len(leaf)), start, y])
     total = given.sums + _by_leaf(slope[:, None] * table, leaf, n)
     rate = (unit * p).sum(axis=1)
@@ -453,19 +484,34 @@ def _tilted(bounds: LeafBounds, given: _Tilting, rounds: int) -> Floats:
     scale = np.maximum(value, 0.0) / np.maximum(rate, float(np.sqrt(p @ p)) / SLOWEST)
     pull = scale[:, None] * p - total[:, 2:]
     residual = np.column_stack([total[:, 0], pull - (unit * pull).sum(axis=1)[:, None] * unit])
+    most_lines = int(counts.max(initial=0))
+    size = max(1, -(-most_lines // scene.steps))  # lines of each leaf that one step sets
     for _ in range(rounds):
-        for i in range(int(counts.max(initial=0))):
-            rows = slice(0, int(np.searchsorted(-counts, -i)))  # leaves with more than i lines
-            here = starts[rows] + i
+        for first in range(0, most_lines, size):
+            bounds.look()
+            # The leaves with more lines than that, and the next lines of each.
+            rows = slice(0, int(np.searchsorted(-counts, -first)))
+            lengths = np.minimum(counts[rows] - first, size)
+            offsets = np.cumsum(lengths) - lengths
+            row = np.repeat(np.arange(len(lengths)), lengths)
+            here = (starts[rows] + first - offsets)[row] + np.arange(len(row))
             new = _best_slope(
-                slope[here], residual[rows], across[here], heavy[here], derivative[here],
-                scene.touch,
-            )  # fmt: skip
+                slope[here], residual[row], turns[here], heavy[here], derivative[here], scene.touch
+            )
             new = np.minimum(most[here], np.maximum(least[here], new))
             change = np.where(least[here] < most[here], new - slope[here], 0.0)
+            turned = np.add.reduceat(change[:, None] * turns[here], offsets)
+            if size > 1:  # each for itself is right, all together may be too much
+                sides = width[rows] * np.abs(turned)
+                start_ = np.add.reduceat(change * pulled[here], offsets) - sides.sum(axis=1)
+                share = _best_slope(
+                    np.zeros(len(sides)), residual[rows], turned, sides, start_, 0.0
+                )
+                share = np.clip(share, 0.0, 1.0)
+                change *= share[row]
+                turned *= share[:, None]
             slope[here] += change
-            residual[rows, 0] += change
-            residual[rows, 1:] -= change[:, None] * across[here]
+            residual[rows] += turned
     # The slopes are what they are; everything else is computed from them afresh.
     slope = np.minimum(most, np.maximum(least, slope))
     total = given.sums + _by_leaf(slope[:, None] * table, leaf, n)
@@ -503,23 +549,21 @@ def _by_leaf(values: Floats, leaf: Numbers, n: int) -> Floats:
 
 
 def _best_slope(
-    slope: Floats, residual: Floats, across: Floats, heavy: Floats, derivative: Floats, touch: float
+    slope: Floats, residual: Floats, turns: Floats, heavy: Floats, derivative: Floats, touch: float
 ) -> Floats:
     """The slope that makes a·(d − ℓ) + Σ width·|residual| least, without limits: (n,) array.
 
     The sum is convex and piecewise linear; its breakpoints are where a residual vanishes, and its
-    derivative rises by twice the weight at each.
+    derivative, at first the one given, rises by twice the weight at each.
     """
-    n = len(slope)
     points = np.full(heavy.shape, np.inf)
-    points[:, 0] = slope - residual[:, 0]
-    np.divide(residual[:, 1:], across, out=points[:, 1:], where=heavy[:, 1:] > 0)
-    points[:, 1:] += slope[:, None]
-    points[heavy == 0] = np.inf
+    np.divide(residual, turns, out=points, where=heavy > 0)
+    points = slope[:, None] - points
+    points[~(heavy > 0)] = np.inf
     order = np.argsort(points, axis=1, kind="stable")
     points = np.take_along_axis(points, order, axis=1)
     risen = derivative[:, None] + 2 * np.cumsum(np.take_along_axis(heavy, order, axis=1), axis=1)
     reached = risen >= -touch
     place = reached.argmax(axis=1)
-    found = points[np.arange(n), place]
+    found = points[np.arange(len(slope)), place]
     return np.asarray(np.where(reached.any(axis=1), found, np.inf))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 import numpy as np
@@ -12,6 +13,15 @@ Floats = NDArray[np.float64]
 
 class Rejected(Exception):
     """The certificate does not hold, and why."""
+
+
+class Unfinished(Exception):
+    """The check was ended before it was through, and why; nothing is refuted."""
+
+
+# Called wherever a check may be ended: it raises `Unfinished`. Between two calls lies at most some
+# tenths of a second, however many agents and leaves there are.
+Look = Callable[[], None]
 
 
 def reject(reason: str) -> NoReturn:

@@ -23,13 +23,11 @@ from fractions import Fraction
 import numpy as np
 
 from mipmech.checker.agents import Agents
-from mipmech.checker.bounds import LeafBounds, Scene, Some, all_of, scene
-from mipmech.checker.content import Rejected, reject
+from mipmech.checker.bounds import LOT, LeafBounds, Scene, Some, all_of, scene
+from mipmech.checker.content import Look, Rejected, reject
+from mipmech.checker.exact import up
 from mipmech.checker.tree import Box, Levels, Symbols, Tree, hull
-from mipmech.checker.witness import up
 
-# Numbers in one array: a few such arrays stay in the cache.
-LOT = 1 << 16
 # Leaves times open agents of one part: some tenths of a second.
 PART = 1 << 21
 # Progress is told this often, in seconds.
@@ -59,11 +57,15 @@ class Checked:
     fault: str | None = None
 
 
-def check_part(part: Subtree) -> Checked:
+def no_look() -> None:
+    """Nobody ends this check."""
+
+
+def check_part(part: Subtree, look: Look = no_look) -> Checked:
     """The highest bound of the leaves of a part, in the units of the sums."""
-    bounds = LeafBounds(part.scene, part.agents)
+    bounds = LeafBounds(part.scene, part.agents, look)
     try:
-        below = Levels(part.symbols, 1)
+        below = Levels(part.symbols, 1, look)
         boxes = below.boxes(part.box)
         pending = [(0, 0, 0, part.agents)]
         while pending:
@@ -87,21 +89,31 @@ def check_part(part: Subtree) -> Checked:
 
 
 def highest_bound(
-    agents: Agents, tree: Tree, enough: float, watch: Callable[[str], None], each: Each = map
+    agents: Agents,
+    tree: Tree,
+    enough: float,
+    watch: Callable[[str], None],
+    look: Look = no_look,
+    each: Each | None = None,
 ) -> float:
     """The highest bound of a leaf, in the user's units, rounded up.
 
     A bound is made better only until it is ``enough``. ``each`` may check several parts at once.
     """
-    walk = _Walk(agents, tree, enough)
+    walk = _Walk(agents, tree, enough, look)
     told = time.monotonic()
     watch(f"0 of {tree.leaves:,} leaves")
     answered = 0
-    for found in each(check_part, walk.parts()):
+    if each is None:
+        answers: Iterable[Checked] = (check_part(part, look) for part in walk.parts())
+    else:
+        answers = each(check_part, walk.parts())
+    for found in answers:
         if answered == len(walk.handed_out):
             reject("there are more answers than parts of the tree")
         wanted = walk.handed_out[answered]
         answered += 1
+        look()
         if found.fault is not None:
             reject(found.fault)
         if found.leaves != wanted:
@@ -111,6 +123,7 @@ def highest_bound(
         if time.monotonic() - told > OFTEN:
             told = time.monotonic()
             watch(f"{walk.done:,} of {tree.leaves:,} leaves")
+    look()
     if answered != len(walk.handed_out) or walk.done != tree.leaves:
         reject("some leaves were not checked")
     return walk.in_user_units()
@@ -123,12 +136,12 @@ class _Walk:
     done : leaves that are known to be low enough, or whose bound counts
     """
 
-    def __init__(self, agents: Agents, tree: Tree, enough: float) -> None:
+    def __init__(self, agents: Agents, tree: Tree, enough: float, look: Look) -> None:
         self.agents = agents
         self.tree = tree
         self.scene = scene(agents, enough)
         self.everyone = all_of(agents)
-        self.above = LeafBounds(self.scene, self.everyone)
+        self.above = LeafBounds(self.scene, self.everyone, look)
         self.handed_out: list[int] = []
         self.done = 0
 

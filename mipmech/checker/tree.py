@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mipmech.checker.content import reject, text_at
+from mipmech.checker.content import Look, reject, text_at
 
 Floats = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -19,6 +19,9 @@ Symbols = NDArray[np.uint8]
 # A deeper tree, or a larger one, is not a proof but an attack.
 DEEPEST = 4000
 MOST_NODES = 1 << 27
+# Characters and nodes that are unpacked between two looks at the clock; base85 has five characters
+# for four bytes.
+CHARACTERS, UNPACKED = 5 << 16, 1 << 22
 # Centres and half-widths are multiples of this, so that they are exact.
 NARROWEST = 2.0**-50
 
@@ -33,10 +36,11 @@ class Levels:
     counts : the leaves below each node, level by level
     """
 
-    def __init__(self, symbols: Symbols, roots: int) -> None:
+    def __init__(self, symbols: Symbols, roots: int, look: Look) -> None:
         self.levels: list[Symbols] = []
         start, size = 0, roots
         while size:
+            look()
             level = symbols[start : start + size]
             if len(level) < size:
                 reject("proof.tree ends too soon: some directions have no leaf")
@@ -50,6 +54,7 @@ class Levels:
         # From the deepest level up.
         self.counts: list[Numbers] = [np.ones(len(level), np.int64) for level in self.levels]
         for depth in range(len(self.levels) - 2, -1, -1):
+            look()
             below = self.counts[depth + 1]
             self.counts[depth][self.levels[depth] != 0] = below[0::2] + below[1::2]
         self.leaves = int(self.counts[0].sum())
@@ -121,6 +126,27 @@ def hull(boxes: Box, first: int, count: int) -> Box:
     )  # fmt: skip
 
 
+def _unpacked(text: str, look: Look) -> Symbols:
+    """The symbols of a tree, from base85 and xz."""
+    decoder = lzma.LZMADecompressor(memlimit=1 << 28)
+    parts: list[bytes] = []
+    size = start = 0
+    try:
+        while start < len(text) and not decoder.eof:
+            data = base64.b85decode(text[start : start + CHARACTERS])
+            start += CHARACTERS
+            while (data or not decoder.needs_input) and not decoder.eof and size <= MOST_NODES:
+                look()
+                parts.append(decoder.decompress(data, UNPACKED))
+                size += len(parts[-1])
+                data = b""
+    except (ValueError, lzma.LZMAError, EOFError):
+        reject("proof.tree cannot be unpacked")
+    if not decoder.eof or decoder.unused_data or start < len(text) or size > MOST_NODES:
+        reject("proof.tree is cut short, too long, or followed by something else")
+    return np.frombuffer(b"".join(parts), dtype=np.uint8)
+
+
 @dataclass(frozen=True, eq=False)
 class Node:
     """A node of the tree: where it is, how many leaves are below it, and its box."""
@@ -139,20 +165,12 @@ class Tree(Levels):
     when it is read.
     """
 
-    def __init__(self, proof: dict[str, Any], dimension: int) -> None:
-        text = text_at(proof, "tree", "proof.")
-        try:
-            data = base64.b85decode(text)
-            decoder = lzma.LZMADecompressor(memlimit=1 << 28)
-            symbols = np.frombuffer(decoder.decompress(data, MOST_NODES), dtype=np.uint8)
-        except (ValueError, lzma.LZMAError, EOFError):
-            reject("proof.tree cannot be unpacked")
-        if not decoder.eof or decoder.unused_data:
-            reject("proof.tree is cut short, too long, or followed by something else")
+    def __init__(self, proof: dict[str, Any], dimension: int, look: Look) -> None:
+        symbols = _unpacked(text_at(proof, "tree", "proof."), look)
         if len(symbols) and int(symbols.max()) >= 2 + dimension:
             reject("proof.tree has an unknown symbol")
         self.dimension = dimension
-        super().__init__(symbols, max(1, 2 * dimension))
+        super().__init__(symbols, max(1, 2 * dimension), look)
 
     def roots(self, low: float, high: float) -> list[Node]:
         """The facets of the cube, each with all thresholds."""

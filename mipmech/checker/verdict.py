@@ -22,6 +22,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -30,10 +31,20 @@ from pathlib import Path
 from typing import Any
 
 from mipmech.checker.agents import Agents
-from mipmech.checker.content import Rejected, number_at, numbers, object_at, reject, text_at
+from mipmech.checker.content import (
+    Look,
+    Rejected,
+    Unfinished,
+    number_at,
+    numbers,
+    object_at,
+    reject,
+    text_at,
+)
+from mipmech.checker.exact import down, root
 from mipmech.checker.leaves import Each, highest_bound
 from mipmech.checker.tree import Tree
-from mipmech.checker.witness import ExactInstance, root, witness_value
+from mipmech.checker.witness import ExactInstance, witness_value
 from mipmech.model.instance import Instance
 
 FORMAT = "mipmech/certificate@1"
@@ -47,21 +58,27 @@ class Verdict:
     ----------
     accepted : bool
         Whether everything that the certificate claims was verified (at its level).
+    finished : bool
+        Whether the check came to an end. If it was ended before, nothing is refuted.
     reason : str or None
         Why not; None if accepted.
     verified : tuple of str
         What was verified, in words.
-    claim, level : str or None
+    claim : str or None
+    level : str or None
+        "proved" if the bound was verified, whatever the certificate calls it; else what it claims.
     lower : Fraction or None
     upper : float or None
         The interval claimed for the greatest gain (or density).
     leaf_bound : float or None
-        The greatest bound of any leaf; at most ``upper`` if accepted, None if not computed.
+        What was established: the greatest bound of any leaf, or ‖P w_f‖Σω_iℓ_i if that is smaller.
+        At most ``upper`` if accepted as proved, None if not computed.
     leaves : int
     seconds : float
     """
 
     accepted: bool
+    finished: bool
     reason: str | None
     verified: tuple[str, ...]
     claim: str | None
@@ -77,17 +94,19 @@ class Verdict:
 
     def __repr__(self) -> str:
         if not self.accepted:
-            return f"Verdict(rejected: {self.reason})"
+            status = "rejected" if self.finished else "unfinished"
+            return f"Verdict({status}: {self.reason})"
         return f"Verdict(accepted, {self.level}: {self.claim}; {self.leaves} leaves)"
 
     def to_dict(self) -> dict[str, Any]:
-        """The object printed under ``--json``."""
+        """The object printed under ``--json``; bounds are rounded outward."""
         return {
             "status": "accepted" if self.accepted else "rejected",
+            "finished": self.finished,
             "reason": self.reason,
             "claim": self.claim,
             "level": self.level,
-            "lower": None if self.lower is None else float(self.lower),
+            "lower": None if self.lower is None else down(self.lower),
             "upper": self.upper,
             "leaf_bound": self.leaf_bound,
             "leaves": self.leaves,
@@ -96,12 +115,17 @@ class Verdict:
         }
 
 
+class InstanceNotFound(FileNotFoundError):
+    """The instance is not where its certificate says."""
+
+
 def check(
     certificate: str | Path | dict[str, Any],
     instance: Instance | str | Path | None = None,
     watch: Callable[[str], None] | None = None,
     seconds: float = math.inf,
-    each: Each = map,
+    each: Each | None = None,
+    go_on: Callable[[], bool] | None = None,
 ) -> Verdict:
     """Check a certificate against its instance.
 
@@ -117,35 +141,46 @@ def check(
         Receives a line of progress now and then.
     seconds : float
         The check gives up after this time.
-    each : callable
+    each : callable, optional
         Called like the builtin map for the parts of the tree; it may have them checked side by side
         or elsewhere, and the verdict is the same to the last bit.
+    go_on : callable, optional
+        Asked many times a second, in every phase; the check gives up when it returns False.
 
     Raises
     ------
     InputError, OSError
-        If a file cannot be read.
+        If a file cannot be read; `InstanceNotFound` if there is no instance where the certificate
+        says.
     """
     began = time.monotonic()
-    said: list[str] = []
+    progress = ""
 
     def tell(text: str) -> None:
+        nonlocal progress
+        progress = f" ({text})"
         if watch is not None:
             watch(text)
-        if time.monotonic() - began > seconds:
-            reject(f"not finished within {seconds:g} s: no fault so far ({text})")
 
-    state = _State(said, tell)
-    reason = None
+    def look() -> None:
+        if time.monotonic() - began > seconds:
+            raise Unfinished(f"not finished within {seconds:g} s")
+        if go_on is not None and not go_on():
+            raise Unfinished("ended before it was finished")
+
+    state = _State([], tell, look)
+    reason, finished = None, True
     try:
         _check(certificate, instance, state, each)
     except Rejected as error:
         reason = str(error)
+    except Unfinished as error:
+        reason, finished = f"{error}: no fault so far{progress}", False
     except RecursionError:
         reason = "the certificate is nested too deeply"
     return Verdict(
-        reason is None, reason, tuple(said), state.claim, state.level, state.lower, state.upper,
-        state.leaf_bound, state.leaves, time.monotonic() - began,
+        reason is None, finished, reason, tuple(state.said), state.claim, state.level, state.lower,
+        state.upper, state.leaf_bound, state.leaves, time.monotonic() - began,
     )  # fmt: skip
 
 
@@ -155,6 +190,7 @@ class _State:
 
     said: list[str]
     watch: Callable[[str], None]
+    look: Look
     claim: str | None = None
     level: str | None = None
     lower: Fraction | None = None
@@ -163,40 +199,74 @@ class _State:
     leaves: int = 0
 
 
-def _check(source: str | Path | dict[str, Any], given: Any, state: _State, each: Each) -> None:
+def _check(
+    source: str | Path | dict[str, Any], given: Any, state: _State, each: Each | None
+) -> None:
     content, folder = _open(source)
-    instance = _instance(content, given, folder)
+    state.look()
+    instance = _instance(content, given, source, folder)
+    state.look()
     state.said.append(f"the instance has the digest that is claimed ({instance.digest[:16]}…)")
     claim = _claim(content, state)
-    exact = ExactInstance(instance)
+    exact = ExactInstance(instance, state.look)
     _bounds(content, exact, claim, state)
     proof = object_at(content, "proof")
-    kind, upper = claim.kind, claim.upper
-    if state.level == "attested":
-        if kind != "gain":
-            reject("attested bounds exist for the gain only")
-        _regions(proof, exact, upper, state)
-        return
-    if text_at(proof, "kind", "proof.") != "cells@1":
-        reject(f"a proof of the kind {proof['kind']!r} does not prove a bound")
-    if kind == "gain" and exact.seen_square == 0:
+    kind = text_at(proof, "kind", "proof.")
+    if kind == "solver" and state.level == "attested":
+        _regions(proof, exact, claim, state)
+    elif kind == "cells@1":
+        _cells(proof, exact, claim, state, each)
+    else:
+        reject(f"a proof of the kind {kind!r} does not prove a bound")
+
+
+def _cells(
+    proof: dict[str, Any], exact: ExactInstance, claim: _Claim, state: _State, each: Each | None
+) -> None:
+    """What a tree of cells establishes; proved if that is what is claimed, or better."""
+    established = _ceiling(exact, claim, state)
+    if established > 0:  # else P w_f is exactly 0, and there is nothing to show
+        agents = Agents(exact, proof, claim.eta, claim.band)
+        state.said.append(
+            f"the frame is an orthonormal basis of what the planner sees, to within"
+            f" {agents.frame_error:.1e}"
+        )
+        tree = Tree(proof, agents.dimension, state.look)
+        state.leaves = tree.leaves
+        state.said.append(
+            f"{tree.leaves:,} leaves cover every direction and every threshold that matters"
+        )
+        bound = math.inf
+        if established > claim.upper:
+            bound = highest_bound(agents, tree, claim.upper, state.watch, state.look, each)
+        if bound <= established:
+            established = bound
+            state.said.append(f"no rule in any leaf has a {claim.kind} above {bound:.9g}")
+        elif claim.kind == "gain":
+            state.said.append(
+                f"no rule gains more than ‖P w_f‖ times the mean reach, {established:.9g};"
+                " the leaves need not tell more"
+            )
+    state.leaf_bound = established
+    if established <= claim.upper:
+        state.level = "proved"
+    elif state.level == "proved":
+        reject(f"a leaf allows {established!r}, more than the claimed upper bound {claim.upper!r}")
+    else:
+        state.said.append(
+            f"NOT verified: that no rule has a {claim.kind} above {claim.upper:.9g}; this is what"
+            " the search reported, and it was never checked"
+        )
+
+
+def _ceiling(exact: ExactInstance, claim: _Claim, state: _State) -> float:
+    """What no rule exceeds, whatever the proof says: ‖P w_f‖Σω_iℓ_i; for density, 1."""
+    if claim.kind == "density":
+        return 1.0
+    if exact.seen_square == 0:
         state.said.append("P w_f is exactly 0: no rule on what the planner sees changes quality")
-        state.leaf_bound = 0.0
-        return
-    agents = Agents(exact, proof, claim.eta, claim.band)
-    state.said.append(
-        f"the frame is an orthonormal basis of what the planner sees, to within"
-        f" {agents.frame_error:.1e}"
-    )
-    tree = Tree(proof, agents.dimension)
-    state.leaves = tree.leaves
-    state.said.append(
-        f"{tree.leaves:,} leaves cover every direction and every threshold that matters"
-    )
-    state.leaf_bound = leaf_bound = highest_bound(agents, tree, upper, state.watch, each)
-    if not leaf_bound <= upper:
-        reject(f"a leaf allows {leaf_bound!r}, more than the claimed upper bound {upper!r}")
-    state.said.append(f"no rule in any leaf has a {kind} above {leaf_bound:.9g}")
+        return 0.0
+    return exact.ceiling()
 
 
 @dataclass(frozen=True)
@@ -284,7 +354,7 @@ def _open(source: str | Path | dict[str, Any]) -> tuple[dict[str, Any], Path | N
     return content, folder
 
 
-def _instance(content: dict[str, Any], given: Any, folder: Path | None) -> Instance:
+def _instance(content: dict[str, Any], given: Any, source: Any, folder: Path | None) -> Instance:
     named = object_at(content, "instance")
     if isinstance(given, Instance):
         instance = given
@@ -294,6 +364,11 @@ def _instance(content: dict[str, Any], given: Any, folder: Path | None) -> Insta
         path = text_at(named, "path", "instance.") if named.get("path") is not None else None
         if path is None or folder is None or not path.isprintable():
             reject("the certificate names no instance file; give the instance")
+        if not os.path.lexists(folder / path):
+            raise InstanceNotFound(
+                f"its instance is not at {folder / path}, where it should be; if either was moved:"
+                f" mipmech check {source} --instance FILE"
+            )
         instance = Instance.load(folder / path)
     if text_at(named, "digest", "instance.") != instance.digest:
         reject("the certificate is for another instance: the digests differ")
@@ -303,10 +378,12 @@ def _instance(content: dict[str, Any], given: Any, folder: Path | None) -> Insta
 # ------------------------------------------------------------------ attested bounds
 
 
-def _regions(proof: dict[str, Any], exact: ExactInstance, upper: float, state: _State) -> None:
+def _regions(proof: dict[str, Any], exact: ExactInstance, claim: _Claim, state: _State) -> None:
     """An attested bound: intervals of η that cover [0, ‖P w_f‖], each bounded by a solver."""
+    if claim.kind != "gain":
+        reject("bounds attested by a solver exist for the gain only")
     regions = proof.get("regions")
-    if text_at(proof, "kind", "proof.") != "solver" or not isinstance(regions, list):
+    if not isinstance(regions, list):
         reject("an attested bound needs the regions that a solver has bounded")
     top = root(exact.seen_square)[1]
     reached, most = Fraction(0), 0.0
@@ -320,9 +397,9 @@ def _regions(proof: dict[str, Any], exact: ExactInstance, upper: float, state: _
         most = max(most, number_at(region, "at_most", "region."))
     if reached < top:
         reject(f"no region covers η from {float(reached):.9g} on")
-    if most > upper:
+    state.leaf_bound = min(most, _ceiling(exact, claim, state))
+    if state.leaf_bound > claim.upper:
         reject("a region allows more than the upper bound claimed")
-    state.leaf_bound = most
     state.said.append(f"{len(regions)} intervals of η cover 0 to ‖P w_f‖")
     state.said.append(
         f"NOT verified: that no rule in them gains more; this is what"

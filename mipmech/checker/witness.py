@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mipmech.checker.content import number_at, numbers, object_at, reject, text_at
+from mipmech.checker.content import Look, number_at, numbers, object_at, reject, text_at
+from mipmech.checker.exact import CHUNK, dot, fractions, root, sum_of_products, up, whole
 from mipmech.model.instance import Instance
 
 Floats = NDArray[np.float64]
@@ -18,44 +19,12 @@ Floats = NDArray[np.float64]
 ROUNDED = 1e-6
 
 
-def fractions(values: Floats) -> list[Fraction]:
-    return [Fraction(float(v)) for v in values]
-
-
-def dot(a: list[Fraction], b: list[Fraction]) -> Fraction:
-    return sum((x * y for x, y in zip(a, b, strict=True) if x and y), Fraction(0))
-
-
-def root(value: Fraction) -> tuple[Fraction, Fraction]:
-    """Rationals around √value, within 2^-200 of it (relatively)."""
-    if value == 0:
-        return Fraction(0), Fraction(0)
-    shift = 256 + max(0, value.denominator.bit_length() - value.numerator.bit_length())
-    scaled = (value.numerator << 2 * shift) // value.denominator
-    root = math.isqrt(scaled)
-    return Fraction(root, 1 << shift), Fraction(root + 1, 1 << shift)
-
-
-def up(value: Fraction) -> float:
-    """A float that is not below the rational."""
-    nearest = float(value)
-    return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
-
-
-def whole(values: Floats) -> tuple[NDArray[np.object_], int]:
-    """Integers N and s with values = N·2^-s exactly (an array of Python's integers)."""
-    mantissa, exponent = np.frexp(values)
-    integers = np.ldexp(mantissa, 53).astype(np.int64).astype(object)
-    power = exponent.astype(np.int64) - 53
-    lowest = min(int(power.min()), 0)
-    return integers << (power - lowest).astype(object), -lowest
-
-
 class ExactInstance:
     """The instance in rationals: what the planner sees of w_f, and what a rule gains."""
 
-    def __init__(self, instance: Instance) -> None:
+    def __init__(self, instance: Instance, look: Look) -> None:
         self.instance = instance
+        self.look = look
         self.quality = fractions(instance.quality)
         view = instance.view
         self.columns = None if view.columns is None else set(view.columns)
@@ -118,26 +87,52 @@ class ExactInstance:
 
     def outcome(self, w: list[Fraction], threshold: Fraction) -> tuple[Fraction, Fraction]:
         """Density and gain of the rule w·x ≥ threshold (Lemma 1, without roots)."""
+        total = covered = moved = Fraction(0)
+        for start in range(0, self.instance.size, CHUNK):
+            self.look()
+            some = self._moves(slice(start, start + CHUNK), w, threshold)
+            total, covered, moved = total + some[0], covered + some[1], moved + some[2]
+        return covered / total, dot(w, self.quality) * moved / (dot(w, w) * total)
+
+    def _moves(
+        self, some: slice, w: list[Fraction], threshold: Fraction
+    ) -> tuple[Fraction, Fraction, Fraction]:
+        """Of some agents: Σω; Σω and Σω(threshold − w·x) over those who move."""
         instance = self.instance
         used = [j for j, value in enumerate(w) if value]
         # Everything over one power of two (the denominators of floats, and of Bᵀv).
         bits = max(max((value.denominator for value in [*w, threshold]), default=1).bit_length(), 1)
-        x, shift = whole(instance.agents[:, used])
+        x, shift = whole(instance.agents[some, used])
         scale = shift + bits
         scores = sum(
             (x[:, place] * int(w[j] * (1 << bits)) for place, j in enumerate(used)),
-            np.zeros(instance.size, dtype=object),
+            np.zeros(len(x), dtype=object),
         )
         distance = int(threshold * (1 << scale)) - scores
-        cost, cost_shift = whole(instance.cost)
-        square = dot(w, w)
-        limit = math.floor(square * (1 << 2 * (scale + cost_shift)))
+        cost, cost_shift = whole(instance.cost[some])
+        limit = math.floor(dot(w, w) * (1 << 2 * (scale + cost_shift)))
         inside = (distance >= 0) & ((cost * distance) ** 2 <= limit)
-        weight, _ = whole(instance.weights)
-        total = int(weight.sum())
-        moved = Fraction(int((weight * distance)[inside].sum()), total << scale)
-        density = Fraction(int(weight[inside].sum()), total)
-        return density, dot(w, self.quality) * moved / square
+        weight, weight_shift = whole(instance.weights[some])
+        sums = int(weight.sum()), int(weight[inside].sum()), int((weight * distance)[inside].sum())
+        powers = weight_shift, weight_shift, weight_shift + scale
+        total, covered, moved = map(Fraction, sums, (1 << power for power in powers))
+        return total, covered, moved
+
+    def ceiling(self) -> float:
+        """‖P w_f‖Σω_iℓ_i, rounded up: no rule gains more.
+
+        Whoever moves raises quality by at most ‖P w_f‖ per unit of distance, over at most ℓ_i.
+        """
+        counts = self.instance.weights > 0
+        weight, cost = self.instance.weights[counts], self.instance.cost[counts]
+        reach = 1 / cost
+        if (reach == reach[0]).all():
+            mean = 1 / Fraction(float(cost.min()))
+        else:
+            sums = [sum_of_products(weight, v, self.look) for v in (reach, np.ones(len(reach)))]
+            # Each reach is rounded by at most 2^-53 of itself.
+            mean = sums[0] / sums[1] * (1 + Fraction(1, 1 << 52))
+        return up(root(self.seen_square)[1] * mean)
 
 
 def witness_value(

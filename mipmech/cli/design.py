@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from mipmech.budget import Budget
+from mipmech.checker.verdict import InstanceNotFound
 from mipmech.cli.folds import Folding, Folds, FoldSeed, folded
 from mipmech.cli.shell import (
     InstanceFile,
@@ -355,6 +356,8 @@ def check(
     with chosen_executor(workers) as executor, shell.saying(f"checking {certificate}") as watch:
         try:
             verdict = check_on(executor, certificate, instance, watch, limit)
+        except InstanceNotFound as error:
+            raise InputError(str(error), file=certificate) from None
         except OSError as error:
             raise InputError(f"cannot be read: {reason(error)}", file=certificate) from None
     shell.show(verdict.to_dict(), "design.tell_verdict", verdict, certificate)

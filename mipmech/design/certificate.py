@@ -42,6 +42,7 @@ from mipmech.model.instance import Instance
 from mipmech.model.mechanism import Mechanism
 from mipmech.oracles.base import Level, infeasible
 from mipmech.rationals import relative_gap, round_down, round_up
+from mipmech.theory.projection import gain_ceiling
 from mipmech.validation import Floats
 from mipmech.version import __version__
 from mipmech.workers.executor import Executor, ExecutorLost
@@ -55,6 +56,11 @@ DEFAULT_GAP = 1e-3
 MOST_EVENTS = 1000
 # The checker, on one thread, takes about as long as the search per thread, at times a half more.
 CHECKING = 1.5
+# Checking goes on for so long after a limit or Ctrl-C, in seconds: most proofs need no more, and
+# then the bound is proved.
+MOMENT = 0.5
+# Other processors add in another order: what one of them checked, others should accept.
+ELSEWHERE = 1 + Fraction(1, 1 << 40)
 # A later check is expected to take this much longer than the first one tells.
 UNSURE = 1.3
 # Searching goes on after a check if it can become longer by this share.
@@ -62,6 +68,9 @@ WORTH_MORE = 0.25
 # The checker refuses trees of more than 2^27 nodes (the last lots of blocks may be large); it takes
 # some 30 bytes of memory a node.
 MOST_NODES = 80_000_000
+# Where a leaf has more lines to tilt, the checker sets several in each step. With more steps than
+# that, bounds get hardly better (measured), and checking takes longer than searching.
+TILTING_STEPS = 1 << 9
 # Packing a larger tree well would take longer than a tenth of the search: a faster preset takes a
 # seventh of the time and a sixth more bytes (measured).
 LARGE_TREE = 1 << 20
@@ -335,11 +344,18 @@ def _in_time(
     made : the certificate of what was found so far
     """
     searched = timer.seconds
+    proved: Certificate | None = None
     while True:
         timer.interrupted = timer.interrupted or clock.interrupted
         found = made(_why(stop, clock))
         began = timer.seconds
         found = _checked(found, timer, None if stop is Stop.LOST else executor)
+        if found.level == "attested" and proved is not None:
+            # What was checked before still holds, and so does the better rule found since.
+            found = replace(
+                found, upper=proved.upper, level="proved", proof=proved.proof, work=proved.work
+            )
+        proved = found
         ratio = UNSURE * (timer.seconds - began) / searched
         more = (timer.left - ratio * searched) / (1 + ratio)
         if stop is not Stop.TIME or more < WORTH_MORE * searched:
@@ -363,7 +379,8 @@ def _by_intervals(geometry: Geometry, gap: float, timer: Timer) -> Certificate:
     }
     return Certificate(
         geometry.instance, {"kind": "gain"}, cover.found if cover.lower > 0 else None, cover.lower,
-        round_up(cover.upper), gap, "attested", "milp", _why(stop, timer), timer.seconds,
+        min(round_up(cover.upper), gain_ceiling(geometry.instance)), gap, "attested", "milp",
+        _why(stop, timer), timer.seconds,
         {"intervals": cover.asked}, proof,
     )  # fmt: skip
 
@@ -383,12 +400,14 @@ def cells_proof(geometry: Geometry, frame: Floats, search: Any) -> dict[str, Any
     preset = 6 if len(tree) < LARGE_TREE else 2
     packed = lzma.compress(tree.tobytes(), format=lzma.FORMAT_XZ, preset=preset)
     low, high = search.problem.thresholds
+    many = search.problem.y.shape[1] > TILTING_STEPS
     return {
         "kind": "cells@1",
         "frame": frame.tolist(),
         "centre": geometry.centre.tolist(),
         "unit": geometry.unit,
         "thresholds": [low, high],
+        **({"steps": TILTING_STEPS} if many else {}),
         "leaves": int(np.count_nonzero(tree == 0)),
         "tree": base64.b85encode(packed).decode(),
     }
@@ -399,22 +418,49 @@ class CertificateFault(RuntimeError):
 
 
 def _checked(found: Certificate, timer: Timer, executor: Executor | None = None) -> Certificate:
-    """The certificate with the upper bound that the checker computes."""
-    # Room for the two programs to round differently; what counts is what the checker establishes.
-    ample = math.nextafter(found.upper * (1 + 1e-9), math.inf) if found.upper else 0.0
+    """The certificate with the upper bound that the checker establishes.
+
+    If the checker has no time for that, the bound is the search's own word: level "attested".
+    """
     if found.claim["kind"] == "density":
-        ample = found.upper
+        ample = most = found.upper
+    else:
+        # Room for the two programs to round differently; what counts is what the checker
+        # establishes.
+        ample = math.nextafter(found.upper * (1 + 1e-9), math.inf) if found.upper else 0.0
+        most = gain_ceiling(found.instance)
     watch, lower, work = timer.budget.watch, round_down(found.lower), sum(found.work.values())
 
     def say(text: str) -> None:
         if watch is not None:
             watch(Event(timer.seconds, lower, found.upper, work, f"checking: {text}"))
 
-    content = replace(found, upper=ample).content()
-    verdict = check_on(executor, content, found.instance, say)
+    least = round_up(found.lower)
+    asked = replace(found, upper=max(min(ample, most), least))
+    content, go_on = asked.content(), _a_moment_longer(timer)
+    verdict = check_on(executor, content, found.instance, say, go_on=go_on)
+    if not verdict.finished:
+        return replace(asked, level="attested")
     if verdict.leaf_bound is None:
         raise CertificateFault(verdict.reason)
-    return replace(found, upper=max(verdict.leaf_bound, round_up(found.lower)))
+    if verdict.leaf_bound <= least:
+        return replace(found, upper=least)
+    anywhere = min(round_up(Fraction(verdict.leaf_bound) * ELSEWHERE), most)
+    return replace(found, upper=max(anywhere, verdict.leaf_bound))
+
+
+def _a_moment_longer(timer: Timer) -> Callable[[], bool]:
+    """Whether there is time to go on: also for a moment after the limit, or after Ctrl-C."""
+    over: list[float] = []
+
+    def go_on() -> bool:
+        if timer.left > 0:
+            return True
+        if not over:
+            over.append(timer.seconds)
+        return timer.seconds - over[0] <= MOMENT
+
+    return go_on
 
 
 def check_on(
@@ -423,19 +469,27 @@ def check_on(
     instance: Instance | str | Path | None = None,
     watch: Callable[[str], None] | None = None,
     seconds: float = math.inf,
+    go_on: Callable[[], bool] | None = None,
 ) -> Verdict:
     """`check` by the workers of an executor; here if there is none, or if it is lost."""
     began = time.monotonic()
+
+    def left() -> float:
+        return max(0.0, seconds - (time.monotonic() - began))
+
     if executor is not None:
         workers = Workers(executor)
-        shared = partial(each, workers, workers.slots)
+
+        def waiting() -> bool:
+            return left() > 0 and (go_on is None or go_on())
+
+        wait = partial(each, workers, workers.slots, go_on=waiting)
         try:
-            return check_certificate(certificate, instance, watch, seconds, shared)
+            return check_certificate(certificate, instance, watch, seconds, wait, go_on)
         except ExecutorLost as error:
             if watch is not None:
                 watch(f"the workers were lost ({error}); once more, without them")
-    left = max(0.0, seconds - (time.monotonic() - began))
-    return check_certificate(certificate, instance, watch, left)
+    return check_certificate(certificate, instance, watch, left(), None, go_on)
 
 
 # ------------------------------------------------------------------ density at η

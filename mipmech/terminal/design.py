@@ -331,7 +331,7 @@ def tell_certificate(
         entries = {
             "best gain": f"at least {lower}, at most {upper}: {state}, gap {up(found.gap, 2)}",
             **held_out_entry(folds, found.lower),
-            "level": _LEVELS[found.level],
+            "level": _LEVELS[found.level, found.engine],
             "scope": found.scope,
             "work": f"{found.engine}, {work}; {found.seconds:.2f} s{why}",
         }
@@ -350,8 +350,10 @@ def tell_certificate(
 
 
 _LEVELS = {
-    "proved": "proved: by a tree of cells that an independent checker has gone through",
-    "attested": "attested: the upper bound is the solver's word, region by region",
+    ("proved", "cells"): "proved: by a tree of cells that an independent checker has gone through",
+    ("attested", "cells"): "attested: the search's own upper bound; there was no time to check it",
+    ("attested", "milp"): "attested: the upper bound is the solver's word, region by region",
+    ("proved", "milp"): "proved: no rule on what the planner sees changes quality",
 }
 
 
@@ -386,7 +388,8 @@ def tell_verdict(verdict: Verdict, path: Path) -> None:
         if verdict.accepted:
             tell_heading(console, f"accepted, {verdict.level}: {path}")
         else:
-            tell_heading(console, f"REJECTED: {path}")
+            status = "REJECTED" if verdict.finished else "NOT FINISHED"
+            tell_heading(console, f"{status}: {path}")
             console.print(Text(entry("because", str(verdict.reason), console.width)))
         if verdict.claim is not None and verdict.lower is not None and verdict.upper is not None:
             claimed = (

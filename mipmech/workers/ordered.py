@@ -192,20 +192,30 @@ def crew(
                 team.drop()
 
 
+def _always() -> bool:
+    return True
+
+
 def each(
-    team: Crew, at_once: int, work: Callable[[Any], Any], items: Iterable[Any]
+    team: Crew,
+    at_once: int,
+    work: Callable[[Any], Any],
+    items: Iterable[Any],
+    go_on: GoOn = _always,
 ) -> Iterator[Any]:
-    """As the builtin map, with some calls made ahead."""
+    """As the builtin map, with some calls made ahead; it ends early when told to stop."""
     made = 0
     for item in items:
         team.put(work, item)
         made += 1
         if made > AHEAD * at_once:
-            yield team.take(_always)
+            answer = team.take(go_on)
+            if answer is STOPPED:
+                return
+            yield answer
             made -= 1
     for _ in range(made):
-        yield team.take(_always)
-
-
-def _always() -> bool:
-    return True
+        answer = team.take(go_on)
+        if answer is STOPPED:
+            return
+        yield answer

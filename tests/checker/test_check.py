@@ -23,8 +23,9 @@ import pytest
 
 import mipmech
 from mipmech import Budget, InputError, Instance, Mechanism, certify, certify_density, check
+from mipmech.checker import bounds as checker_bounds
 from mipmech.checker.agents import Agents
-from mipmech.checker.leaves import highest_bound
+from mipmech.checker.leaves import highest_bound, no_look
 from mipmech.checker.tree import Node
 from mipmech.checker.verdict import Verdict, seal
 from mipmech.checker.witness import ExactInstance
@@ -36,7 +37,7 @@ TINY = ROOT / "instances" / "tiny"
 # What a certificate tells beside its claim and proof; nobody vouches for it.
 REMARKS = (
     "instance.name", "instance.path", "scope", "made_by", "work", "stop", "proof.leaves",
-    "proof.solver", "seal",
+    "proof.solver", "proof.steps", "seal",
 )  # fmt: skip
 MISSING = object()
 NAMES = ("square", "touching", "cloud", "hidden-quality", "costs", "view", "density")
@@ -371,7 +372,7 @@ TAMPERINGS = {
     "called density, no witness": (both(claim_nothing(0.1), put("claim", density_at_1)), "axis"),
     "called welfare": (put("claim.kind", "welfare"), "claim.kind"),
     "attested called proved": (both(attested, put("level", "proved")), "does not prove a bound"),
-    "proved called attested": (put("level", "attested"), "regions"),
+    "proved called attested": (put("level", "attested"), None),
     "regions with a hole": (both(attested, put("proof.regions.1.eta.0", 1.01)), "region covers"),
     "regions that end": (both(attested, put("proof.regions.1.eta.1", 1.01)), "region covers"),
     "no regions": (both(attested, put("proof.regions", [])), "region covers"),
@@ -548,7 +549,10 @@ def test_bounds_of_single_leaves(rank, kind):
         leaf.low = rng.choice(ends.ravel(), 1) - width * rng.choice([0, 0.5, 1]) if len(w) else 0
         leaf.high = leaf.low + width
         bound = highest_bound(
-            Agents(ExactInstance(instance), proof, eta, Fraction(band)), leaf, 0.0, lambda _: None
+            Agents(ExactInstance(instance, no_look), proof, eta, Fraction(band)),
+            leaf,
+            0.0,
+            lambda _: None,
         )
         share_of = instance.weights / instance.weights.sum()
         for direction, score, end in zip(w, scores, ends, strict=True):
@@ -561,6 +565,45 @@ def test_bounds_of_single_leaves(rank, kind):
                 assert value <= bound + 1e-12
                 tried += 1
     assert tried > 1000 or (rank, kind) == (1, "density")
+
+
+@pytest.mark.parametrize("steps", [1, 2, 3, 7])
+@pytest.mark.parametrize("name", ["square", "cloud", "costs", "view"])
+def test_lines_tilted_several_at_a_time(name, steps):
+    """Bounds hold whatever the number of steps; with many, they are those of one for each line."""
+    instance, content = made(name)
+    for number in (steps, 1 << 20):
+        assert_sound(changed(content, put("proof.steps", number)), instance, best(name), 0.97)
+        tight = changed(content, put("proof.steps", number), claim_nothing(best(name)))
+        plain = examined(changed(content, claim_nothing(best(name))), instance)
+        bound = examined(tight, instance).leaf_bound
+        assert best(name) * (1 - 1e-12) <= bound
+        assert bound == plain.leaf_bound or number == steps
+    for wrong in (0, -1, 0.5, 1e300, "1", None, True):
+        assert "steps" in examined(changed(content, put("proof.steps", wrong)), instance).reason
+
+
+def test_all_lines_in_one_step_are_better_than_none():
+    """Together they go no farther than it pays, so the bound is not above that of blended lines."""
+    instance = mipmech.make_instance("gaussian-mixture", 400, 3, seed=3)
+    found = certify(instance, gap=1e-2, budget=Budget(nodes=3000))
+    bounds = []
+    for steps in (1, 4, 16, 1 << 20):
+        bounds.append([])
+
+        def recorded(leaves, given, rounds, into=bounds[-1], original=checker_bounds._tilted):
+            second, result = given.second.copy(), original(leaves, given, rounds)
+            into.append(float((result / given.second).mean()))
+            assert len(second) == len(result)
+            return result
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(checker_bounds, "_tilted", recorded)
+            content = changed(found.content(), put("proof.steps", steps), claim_nothing(1e-3))
+            examined(content, instance)
+    means = [sum(values) / len(values) for values in bounds]
+    assert all(ratio <= 1 for ratio in means)
+    assert means[3] <= means[2] <= means[1] < 1
 
 
 # ------------------------------------------------------------------ the instance behind the proof
@@ -727,6 +770,28 @@ def test_damaged_files(tmp_path):
     for key in ("upper", "seal"):
         assert "seal" in examined({**content, key: 1.0}, instance).reason
     assert not examined({**content, 5: 1}, instance)
+
+
+def test_a_certificate_that_was_moved(tmp_path):
+    """One message: where the instance was looked for, and what to type."""
+    file = tmp_path / "proof.json"
+    file.write_text(json.dumps(changed(made("square")[1], put("instance.path", "../a/b.json"))))
+    with pytest.raises(FileNotFoundError) as error:
+        check(file)
+    assert str(tmp_path / "../a/b.json") in str(error.value)
+    assert f"mipmech check {file} --instance FILE" in str(error.value)
+    assert check(file, TINY / "square.json").accepted
+
+
+def test_json_rounds_outward():
+    """1/3 is no float; what is printed is below the lower bound and above the others."""
+    instance = Instance.from_arrays([[0.0], [1.0], [5.0]], [1.0], visible=[0], cost=4.0)
+    found = certify_density(instance, 1.0)
+    assert found.lower == Fraction(1, 3)
+    shown = found.check().to_dict()
+    assert Fraction(shown["lower"]) < Fraction(1, 3) < Fraction(shown["upper"])
+    assert Fraction(1, 3) < Fraction(shown["leaf_bound"]) <= Fraction(shown["upper"])
+    assert shown["finished"] is True
 
 
 @pytest.mark.parametrize("path", ["nowhere.json", "", "a\0b", "\ud800", 5, None])

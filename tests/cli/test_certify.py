@@ -68,7 +68,8 @@ def test_the_instance_is_found_beside_the_certificate_or_given(capsys, tmp_path)
     (tmp_path / "here" / "sample.json").rename(tmp_path / "moved.json")
     status, out, err = run(capsys, "check", proof)
     assert (status, out) == (2, "")
-    assert "sample.json" in err
+    assert f"{proof.parent}/../here/sample.json" in err
+    assert f"mipmech check {proof} --instance FILE" in err
     assert run(capsys, "check", proof, "--instance", tmp_path / "moved.json")[0] == 0
     status, out, _ = run(capsys, "check", proof, "--instance", BALL)
     assert status == 1
@@ -101,6 +102,8 @@ def test_a_limit_leaves_a_valid_certificate_of_the_gap(capsys, tmp_path):
     status, verdict = as_json(capsys, "check", proof, "--seconds", 0)
     assert (status, verdict["status"]) == (1, "rejected")
     assert "not finished" in verdict["reason"]
+    assert verdict["finished"] is False
+    assert "NOT FINISHED" in run(capsys, "check", proof, "--seconds", 0)[1]
 
 
 def test_against_simpler_rules(capsys):

@@ -1,0 +1,211 @@
+"""Limits hold in every phase of a check, and what is left then is true.
+
+No clock is waited for: the check is ended after so many looks, or time is counted in looks.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import sys
+from fractions import Fraction
+
+import pytest
+
+import mipmech
+from mipmech import Budget, certify, certify_density, check, make_instance
+from mipmech.budget import Stop
+from mipmech.checker import verdict as verdict_module
+from mipmech.design import certificate
+from mipmech.oracles.cells.engine import GainSearch
+from mipmech.theory.projection import gain_ceiling
+from mipmech.workers.ordered import STOPPED, Here, each
+
+SAMPLE = make_instance("costs", 150, 3, seed=1)
+
+
+@pytest.fixture(scope="module")
+def content():
+    """A certificate whose check takes every way there is: claims are tight enough for tilting."""
+    return certify(SAMPLE, gap=1e-2).content()
+
+
+def ending_after(looks):
+    """A callback that ends a check after so many looks."""
+    left = itertools.count(looks, -1)
+    return lambda: next(left) > 0
+
+
+def number_of_looks(content, instance):
+    count = itertools.count()
+    assert check(content, instance, go_on=lambda: next(count) >= 0).accepted
+    return next(count)
+
+
+def test_a_check_can_be_ended_at_every_look(content):
+    looks = number_of_looks(content, SAMPLE)
+    assert looks > 100
+    for ended in [*range(20), *range(20, looks, 37), looks - 1]:
+        verdict = check(content, SAMPLE, go_on=ending_after(ended))
+        assert not verdict.accepted
+        assert not verdict.finished
+        assert "no fault so far" in verdict.reason
+        assert verdict.leaf_bound is None
+    assert check(content, SAMPLE, go_on=ending_after(looks)).accepted
+
+
+def test_there_are_looks_in_every_phase(content, monkeypatch):
+    """In those that go through all agents: one at least for so many agents."""
+    monkeypatch.setattr("mipmech.checker.witness.CHUNK", 10)
+    monkeypatch.setattr("mipmech.checker.exact.CHUNK", 10)
+    monkeypatch.setattr("mipmech.checker.bounds.LOT", 10)
+    monkeypatch.setattr("mipmech.checker.tree.CHARACTERS", 50)
+    seen = []
+
+    def go_on():
+        seen.append(sys._getframe(2).f_code.co_name)
+        return True
+
+    assert check(content, SAMPLE, go_on=go_on).accepted
+    for phase in ("_check", "outcome", "sum_of_products", "_unpacked", "_settle", "_tilted"):
+        assert phase in seen, phase
+    assert seen.count("outcome") == 15
+    assert seen.count("sum_of_products") >= 30
+    assert seen.count("_settle") > 100
+    assert seen.count("_unpacked") >= len(content["proof"]["tree"]) // 50
+
+
+@pytest.mark.parametrize("seconds", [0, 3, 50])
+def test_seconds_are_counted_in_every_phase(content, monkeypatch, seconds):
+    """A clock that goes on by a second at each look."""
+    ticks = itertools.count()
+    monkeypatch.setattr(verdict_module.time, "monotonic", lambda: float(next(ticks)))
+    verdict = check(content, SAMPLE, seconds=seconds)
+    assert verdict.reason.startswith(f"not finished within {seconds} s: no fault so far")
+    assert verdict.seconds < seconds + 10
+
+
+def test_waiting_for_workers_can_be_ended(content):
+    """No answer comes once there is no time: the check does not wait for it."""
+    calls = []
+
+    class Slow(Here):
+        def take(self, go_on):
+            calls.append(go_on())
+            return STOPPED if len(calls) > 2 else super().take(go_on)
+
+    def over():
+        return len(calls) <= 2
+
+    verdict = check(
+        content, SAMPLE, go_on=over, each=lambda *given: each(Slow(), 1, *given, go_on=over)
+    )
+    assert not verdict.finished
+    assert len(calls) == 3
+
+
+# ------------------------------------------------------------------ certify
+
+
+def test_without_time_to_check_the_bound_is_attested(monkeypatch, tmp_path):
+    """The file claims the search's word; a check with more time finds that it is proved."""
+    sample = make_instance("gaussian-mixture", 60, 3, seed=2)
+    sample.save(tmp_path / "sample.json")
+    full = certify(mipmech.Instance.load(tmp_path / "sample.json"))
+    for looks in (0, 1, 5, 20):
+        monkeypatch.setattr(certificate, "_a_moment_longer", lambda _, n=looks: ending_after(n))
+        found = certify(full.instance)
+        assert found.level == "attested"
+        assert found.lower == full.lower
+        assert Fraction(found.upper) >= full.lower
+        assert found.upper <= gain_ceiling(sample)
+        found.save(tmp_path / "found.json")
+        verdict = check(tmp_path / "found.json")
+        assert (verdict.accepted, verdict.level) == (True, "proved")
+        assert verdict.leaf_bound <= found.upper == verdict.upper
+    eta = 0.5 * mipmech.model.reduce(sample).p_norm
+    dense = certify_density(sample, eta)
+    assert dense.level == "attested"
+    assert (dense.check().accepted, dense.check().level) == (True, "proved")
+
+
+def test_an_attested_bound_that_the_tree_does_not_carry(content):
+    """It is not verified, and the verdict says so; nothing is rejected that is not claimed."""
+    word = {**content, "level": "attested", "upper": content["lower"]["value"] * 1.001}
+    word["seal"] = verdict_module.seal(word)
+    verdict = check(word, SAMPLE)
+    assert (verdict.accepted, verdict.level) == (True, "attested")
+    assert verdict.leaf_bound > verdict.upper
+    assert any(said.startswith("NOT verified") for said in verdict.verified)
+    proved = {**word, "level": "proved"}
+    proved["seal"] = verdict_module.seal(proved)
+    assert not check(proved, SAMPLE)
+
+
+def test_what_was_checked_before_is_kept(monkeypatch):
+    """The second check is cut off: the bound is that of the first, with the better rule."""
+    sample = make_instance("gaussian-mixture", 60, 3, seed=2)
+    geometry = mipmech.model.reduce(sample)
+    timer, clock = Budget(seconds=1e6).start(), Budget(seconds=1e6).start()
+    search = GainSearch(geometry, clock, gap=1e-3, keep=True)
+    search.run(most=200)
+    made_at = []
+
+    def made(stop):
+        proof = certificate.cells_proof(geometry, geometry.basis, search.search)
+        made_at.append(float(search.upper))
+        return certificate.Certificate(
+            sample, {"kind": "gain"}, search.best.recount, search.lower, float(search.upper), 1e-3,
+            "proved", "cells", stop, 0.0, {"nodes": search.search.nodes}, proof,
+        )  # fmt: skip
+
+    ends = iter([lambda: True, ending_after(5)])
+    monkeypatch.setattr(certificate, "_a_moment_longer", lambda _: next(ends))
+    found = certificate._in_time(timer, clock, Stop.TIME, search.search.run, made)
+    assert len(made_at) == 2
+    assert made_at[1] < found.upper <= made_at[0]
+    assert found.level == "proved"
+    assert found.lower == search.lower
+    assert found.check().accepted
+
+
+@pytest.mark.parametrize("over", [0.0, 1.0, math.inf])
+def test_a_moment_longer(over, monkeypatch):
+    """Until the limit, and a moment after it or after Ctrl-C."""
+    timer = Budget(seconds=over).start()
+    now = [0.0]
+    monkeypatch.setattr(mipmech.budget.time, "monotonic", lambda: timer.began + now[0])
+    go_on = certificate._a_moment_longer(timer)
+    if over == math.inf:
+        now[0] = 1e9
+        assert go_on()
+        timer.interrupted, over = True, 1e9
+    now[0] = over
+    assert go_on()
+    now[0] = over + certificate.MOMENT * 0.9
+    assert go_on()
+    now[0] = over + certificate.MOMENT * 1.1
+    assert not go_on()
+
+
+@pytest.mark.parametrize("family", ["gaussian-mixture", "costs", "ties"])
+@pytest.mark.parametrize("seconds", [0.0, 0.01])
+def test_stopped_early_no_bound_is_above_the_ceiling(family, seconds):
+    """The ceiling is what `mipmech show` has."""
+    sample = make_instance(family, 80, 4, seed=3)
+    found = certify(sample, gap=1e-6, budget=Budget(seconds=seconds))
+    assert found.upper <= gain_ceiling(sample)
+    assert found.check().accepted
+
+
+def test_the_ceiling_needs_no_leaves(content):
+    """A claim no lower than the ceiling holds whatever the tree; one below it does not."""
+    top = gain_ceiling(SAMPLE)
+    roots = certificate.base64.b85encode(certificate.lzma.compress(bytes(6))).decode()
+    proof = {**content["proof"], "tree": roots}
+    for upper, accepted in ((top, True), (math.nextafter(top, 0.0), False)):
+        claim = {**content, "proof": proof, "upper": upper, "gap": 1.0}
+        claim["seal"] = verdict_module.seal(claim)
+        verdict = check(claim, SAMPLE)
+        assert verdict.accepted == accepted
+        assert verdict.leaf_bound == top
