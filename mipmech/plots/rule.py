@@ -204,7 +204,27 @@ def _draw_plane(figure: Figure | SubFigure, geometry: Geometry, found: Recount) 
     if not to_scale:
         label = f"{_short(names[0], 40)}   (axes not to scale: the units differ greatly)"
     axes.set(xlabel=label, ylabel=_short(names[1], 45))
+    _in_units(axes, geometry)
     return axes
+
+
+def _in_units(axes: Axes, geometry: Geometry) -> None:
+    """Ticks in the user's units on axes that are one feature: the picture itself stays to scale."""
+    from matplotlib.ticker import MaxNLocator  # noqa: PLC0415  (slow to import)
+
+    units = geometry.instance.units
+    if units is None:
+        return
+    for axis, row in zip((axes.xaxis, axes.yaxis), geometry.basis, strict=True):
+        features = np.flatnonzero(row)
+        if len(features) != 1:
+            axis.set_label_text(f"{axis.get_label_text()}, in standard deviations")
+            continue
+        centre, scale = units.centre[features[0]], units.scale[features[0]] * row[features[0]]
+        low, high = sorted(centre + scale * end for end in axis.get_view_interval())
+        ticks = MaxNLocator(6).tick_values(low, high)
+        ticks = ticks[(ticks >= low) & (ticks <= high)]
+        axis.set_ticks((ticks - centre) / scale, [f"{tick:.6g}" for tick in ticks])
 
 
 def _draw_scores(figure: Figure | SubFigure, found: Recount) -> Axes:
@@ -237,7 +257,8 @@ def _draw_scores(figure: Figure | SubFigure, found: Recount) -> Axes:
     _histogram(above, score, shown, found, _bins(low[0], high[0], boundary, least))
     _note_missing(axes, at, counts)
     rule = _combination(weights / norm, instance)
-    axes.set(xlabel=_short(f"score: {rule}", 75), ylabel="true quality f(x)")
+    unit = "" if instance.units is None else " in standard deviations"
+    axes.set(xlabel=_short(f"score{unit}: {rule}", 75), ylabel="true quality f(x)")
     return above
 
 
