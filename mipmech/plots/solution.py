@@ -60,7 +60,7 @@ def _draw_gain(axes: Axes, found: Solution) -> None:
     """The gain of the better rule at each η, and the best of all."""
     eta = [step.eta for step in found.steps]
     gain = [float(step.gain) for step in found.steps]
-    axes.plot(eta, gain, _look(found), color=GAIN, label="the better rule's", **LINE)
+    axes.plot(eta, gain, _look(found), color=GAIN, label="each answer's rule", **LINE)
     for number, skip in enumerate(found.skips):
         axes.axvspan(
             skip.low, skip.high, color=SKIPPED, alpha=0.18, linewidth=0,
