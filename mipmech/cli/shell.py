@@ -43,7 +43,12 @@ SHARED: dict[str, tuple[Any, Any]] = {
         False,
     ),
     "seconds": (
-        Annotated[float | None, typer.Option("--seconds", help="Wall time of the whole command.")],
+        Annotated[
+            float | None,
+            typer.Option(
+                "--seconds", help="Wall time of the whole command; compiling, once, is not counted."
+            ),
+        ],
         None,
     ),
     "quiet": (Annotated[bool, typer.Option("--quiet", help="No progress on stderr.")], False),
@@ -149,8 +154,13 @@ class Shell:
         self, what: str, told: Callable[[Event], str]
     ) -> Iterator[Callable[[Event], None] | None]:
         """A line on stderr that follows the events of a search."""
+
+        def words(event: Event) -> str:
+            nothing_yet = event.upper is None and not event.work
+            return event.note if event.note and nothing_yet else told(event)
+
         with self.saying(what) as say:
-            yield None if say is None else lambda event: say(told(event))
+            yield None if say is None else lambda event: say(words(event))
 
 
 def answering(event: Event) -> str:

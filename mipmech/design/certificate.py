@@ -314,12 +314,8 @@ def _by_cells(
             cells_proof(geometry, geometry.basis, search.search),
         )  # fmt: skip
 
-    if executor is not None:
-        # Compiled here and kept, so that all workers load the same code: two that compiled it for
-        # themselves might associate sums in two ways.
-        from mipmech.oracles.cells.blocks import warm  # noqa: PLC0415
-
-        warm()
+    # This compiles, once, before workers start, so that all of them load the same code: two that
+    # compiled it for themselves might associate sums in two ways.
     search = GainSearch(geometry, clock, gap=gap, keep=True, tell=tell)
     with clock.listening():
         stop = search.run(most, executor)

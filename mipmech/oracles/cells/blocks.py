@@ -9,7 +9,6 @@ fewer down the tree.
 
 from __future__ import annotations
 
-import functools
 import math
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
@@ -76,10 +75,28 @@ class CellProblem:
 
     def values(self, v: Floats) -> Floats:
         """The best value along each of these directions, (n, d), in floats."""
-        found: Floats = kernel.best_along(
-            self.kind, self.y, self.shift, self.reach, self.weight, v, self.p
-        )
-        return found
+        return self.climb(v.copy(), np.empty((len(v), 0, self.dimension)))
+
+    def climb(self, v: Floats, steps: Floats) -> Floats:
+        """Improve directions in place: each step is taken if it leads to a better direction.
+
+        v : (n, d) array; steps : (n, s, d) array, s of them for each direction, tried in turn
+        Returns the values of the directions, (n,) array, as floats.
+        """
+        d, m = self.y.shape
+        values = np.empty(len(v))
+        kernel.climb(
+            self.kind, self.y, self.shift, self.reach, self.weight, self.p, v, steps, values,
+            np.empty(d), np.zeros((1, d + 2)), *_sorting(m),
+        )  # fmt: skip
+        return values
+
+    def only(self, agents: Agents | Numbers) -> CellProblem:
+        """The problem with only these agents, renumbered."""
+        return replace(
+            self, y=np.take(self.y, agents, axis=1), shift=self.shift[agents],
+            slack=self.slack[agents], reach=self.reach[agents], weight=self.weight[agents],
+        )  # fmt: skip
 
 
 TOUCH = 2.0**-30
@@ -140,60 +157,95 @@ class Searched(NamedTuple):
     """The result of a block.
 
     code : its subtree in preorder
-    centres, halves, lows, highs, sums, bounds : of the blocks that are left, in order
-    agents, offsets : theirs are agents[offsets[i] : offsets[i + 1]]
+    left : the nodes in it that are left open, in order, a row for each: thresholds, bound, how many
+        agents, box, sure sums
+    agents : theirs, one after another
     closed : the highest bound of a closed leaf
-    nodes, seen : nodes and agents looked at
+    seen : agents looked at
     value, v : the best centre
     """
 
     code: Symbols
-    centres: Floats
-    halves: Floats
-    lows: Floats
-    highs: Floats
-    sums: Floats
-    bounds: Floats
+    left: Floats
     agents: Agents
-    offsets: Numbers
     closed: float
-    nodes: int
     seen: int
     value: float
     v: Floats
 
+    @property
+    def nodes(self) -> int:
+        """How many nodes were searched."""
+        return len(self.code)
+
     def blocks(self) -> list[Block]:
-        """The blocks that are left."""
-        return [
-            Block(
-                self.centres[i], self.halves[i], self.lows[i], self.highs[i],
-                self.agents[self.offsets[i] : self.offsets[i + 1]].copy(), self.sums[i],
-                self.bounds[i],
-            )
-            for i in range(len(self.lows))
-        ]  # fmt: skip
+        """The nodes that are left, as blocks."""
+        d = len(self.v)
+        found, begin = [], 0
+        for low, high, bound, count, *rest in self.left:
+            end = begin + int(count)
+            box = np.array(rest)
+            found.append(
+                Block(box[:d], box[d : 2 * d], low, high, self.agents[begin:end].copy(),
+                      box[2 * d :], bound)
+            )  # fmt: skip
+            begin = end
+        return found
 
 
 def search(problem: CellProblem, block: Block, orders: Orders) -> Searched:
     """Search a block."""
-    found = kernel.search_block(
-        problem.kind, problem.y, problem.shift, problem.slack, problem.reach, problem.weight,
-        problem.p, orders.rates, problem.band, block.centre, block.half, block.low, block.high,
-        block.agents, block.sure, orders.cut, orders.factor, problem.finest, orders.touch,
-        orders.budget,
+    d, m = problem.dimension, len(block.agents)
+    # Agents that are still open in a node are written behind those of its parent.
+    room = 6 * m + 4096
+    y, index = np.empty((d, room)), np.empty(room, np.int32)
+    shift, slack, reach, weight, lengths = (np.empty(room) for _ in range(5))
+    y[:, :m] = np.take(problem.y, block.agents, axis=1)
+    np.sqrt((y[:, :m] ** 2).sum(axis=0), out=lengths[:m])
+    for own, everybody in (
+        (shift, problem.shift), (slack, problem.slack), (reach, problem.reach),
+        (weight, problem.weight),
+    ):  # fmt: skip
+        np.take(everybody, block.agents, out=own[:m], mode="clip")
+    index[:m] = block.agents
+    # A frame per level: box, sure sums, thresholds, where its agents are, and what is to be done.
+    levels = kernel.DEPTH + 1
+    centres, halves, sums = np.empty((levels, d)), np.empty((levels, d)), np.empty((levels, d + 2))
+    lows, highs = np.empty(levels), np.empty(levels)
+    begins, counts, cuts, done = (np.empty(levels, np.int64) for _ in range(4))
+    centres[0], halves[0], sums[0] = block.centre, block.half, block.sure
+    lows[0], highs[0] = block.low, block.high
+    # Every node adds to what was seen, and once the budget is spent, no node is cut any more.
+    code = np.empty(max(orders.budget, 0) // kernel.A_NODE + 2 * levels, np.uint8)
+    left = np.empty((kernel.MOST_LEFT + 2 * levels, 3 * d + 6))
+    agents = np.empty(min(max(orders.budget, 0), kernel.MOST_AGENTS_LEFT) + 2 * room, np.int32)
+    best = np.zeros(d)
+    few = kernel.MOST_TILTED
+    length, opened, closed, seen, value = kernel.search_block(
+        problem.kind, y, shift, slack, reach, weight, lengths, index, m,
+        centres, halves, sums, lows, highs, begins, counts, cuts, done,
+        problem.p, orders.rates, problem.band, orders.cut, orders.factor, problem.finest,
+        orders.touch, orders.budget,
+        np.empty(d), np.empty(d), np.empty(d + 1), np.empty(d + 2), np.empty(d + 2),
+        np.empty(d), np.empty(d + 1), np.empty(few), np.empty((few, 2)), np.empty((2, d + 1)),
+        np.empty(m), *_sorting(m),
+        code, left, agents, best,
     )  # fmt: skip
-    searched = Searched(*found[:14])
-    return searched._replace(agents=searched.agents[: searched.offsets[-1]])
+    left = left[:opened].copy()
+    whose = agents[: int(left[:, 3].sum())].copy()
+    return Searched(code[:length].copy(), left, whose, closed, seen, value, best)
+
+
+def _sorting(m: int) -> tuple[Floats, Floats, Numbers, Numbers, Numbers]:
+    """Memory to sort m agents by their scores, and by the ends of their margins."""
+    by_score, by_end, spare = np.empty((3, m), np.int64)
+    return np.empty(m), np.empty(m), by_score, by_end, spare
 
 
 def alone(problem: CellProblem, block: Block) -> tuple[CellProblem, Block]:
     """A problem with only the agents of a block, renumbered: small enough to be sent."""
-    chosen = block.agents
-    small = replace(
-        problem, y=np.take(problem.y, chosen, axis=1), shift=problem.shift[chosen],
-        slack=problem.slack[chosen], reach=problem.reach[chosen], weight=problem.weight[chosen],
-    )  # fmt: skip
-    return small, replace(block, agents=np.arange(len(chosen), dtype=np.int32))
+    small = problem.only(block.agents)
+    return small, replace(block, agents=np.arange(len(block.agents), dtype=np.int32))
 
 
 def at_home(found: Searched, block: Block) -> Searched:
@@ -201,9 +253,21 @@ def at_home(found: Searched, block: Block) -> Searched:
     return found._replace(agents=block.agents[found.agents])
 
 
-@functools.cache
-def warm() -> None:
-    """Load the compiled code."""
-    y, one, none = np.ones((1, 1)), np.ones(1), np.zeros(1)
-    problem = CellProblem(kernel.GAIN, y, none, none, one, one, one)
-    search(problem, roots(problem)[0], Orders(math.inf, 0.0, np.empty(0), 0.0, 0))
+def in_levels(code: Symbols) -> Symbols:
+    """A forest of trees in preorder, as one list level by level (left to right in each)."""
+    inner = code != kernel.LEAF
+    # How many nodes are due before each node, and at the end: an inner node brings one more, a leaf
+    # is one less. So below an inner node more are due, until its second child is next; and a new
+    # tree begins where for the first time less are due.
+    due = np.concatenate([[0], np.cumsum(np.where(inner, 1, -1))])
+    order = np.argsort(due, kind="stable")
+    second = np.empty_like(order)
+    second[order[:-1]] = order[1:]
+    fewer = np.flatnonzero(due[1:] < np.minimum.accumulate(due)[:-1])[:-1]
+    level, levels = np.concatenate([[0], fewer + 1]), []
+    while len(level):
+        levels.append(level)
+        cut = level[inner[level]]
+        level = np.stack([cut + 1, second[cut]], axis=1).ravel()
+    symbols: Symbols = code[np.concatenate(levels)]
+    return symbols

@@ -63,7 +63,8 @@ from mipmech.model.mechanism import Mechanism, from_reduced
 from mipmech.model.thresholds import best_threshold
 from mipmech.oracles.base import Answer, FeasibleOracle, grade
 from mipmech.oracles.cells import kernel
-from mipmech.oracles.cells.blocks import CellProblem, warm
+from mipmech.oracles.cells.blocks import CellProblem
+from mipmech.oracles.cells.compiling import warm
 from mipmech.oracles.cells.search import CellSearch
 from mipmech.oracles.shared.goals import Density, Goal, SoftDensity
 from mipmech.oracles.shared.slices import Slice, slice_at

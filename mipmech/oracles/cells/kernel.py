@@ -10,6 +10,11 @@ Arrays of agents are stored coordinate by coordinate, (d, m): what is used toget
 
 All of it is in one file on purpose: numba keeps compiled functions as long as *their* file is
 unchanged, whatever happens to files of functions that they call.
+
+Nobody has a compiled copy at first, so what numba compiles is kept small. Loops over single numbers
+are compiled ten times faster than expressions of arrays, slices, sorts and new arrays, which bring
+along numpy's broadcasting, error messages and memory management. So all memory is handed in
+(`blocks`), and what is done once per block is done by numpy.
 """
 
 from __future__ import annotations
@@ -29,6 +34,9 @@ DENSITY, SOFT, GAIN = 0, 1, 2
 LEAF, CUT_THRESHOLDS, CUT_SIDE, BLOCK = 0, 1, 2, 255
 # The deepest path within a block.
 DEPTH = 96
+# A block is given back when it has left so many nodes open, or so many agents in them: what is kept
+# for a worker's answer stays small. Only blocks that are far too large come to this.
+MOST_LEFT, MOST_AGENTS_LEFT = 4096, 4_000_000
 # The steepest slope of a tilted estimate, in multiples of the total weight: steeper ones would
 # drown in rounding.
 STEEPEST = 64.0
@@ -48,55 +56,67 @@ SHORTEST = 2.0**-44
 # Neither is a side over which u·p changes by a smaller share, if no agent's score changes either.
 FINEST_RATE = 2.0**-34
 
+# Sums may be associated in another order, but nan and inf keep their meaning.
 _options: dict[str, Any] = {
-    "cache": True,
-    "nogil": True,
     "error_model": "numpy",
     "fastmath": {"contract", "reassoc", "nsz", "arcp"},
+    "_nrt": False,  # no memory is managed here
+    "no_rewrites": True,
 }
 
 
-def _jit(function: Any) -> Any:
-    return cast(Any, numba.njit(**_options)(function))
+def _inner(function: Any) -> Any:
+    """Compile a function that only compiled functions call."""
+    return cast(
+        Any, numba.njit(**_options, no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
+    )
 
 
-@_jit
-def _cell(centre, half, unit, widths):  # type: ignore[no-untyped-def]
+def _entry(function: Any) -> Any:
+    """Compile a function that Python calls, without holding its lock, and keep it on disk."""
+    return cast(
+        Any, numba.njit(**_options, no_cfunc_wrapper=True, nogil=True, cache=True)(function)
+    )
+
+
+@_inner
+def _cell(centres, halves, level, unit, widths):  # type: ignore[no-untyped-def]
     """The centre's direction ĉ into ``unit``, h_j/μ into ``widths``.
 
     Returns cos α from below, and by how much the range of scores that is computed for a smaller
     cell within this one may stick out of this one's: in lengths, and in widths of the range.
     """
-    d = centre.shape[0]
+    d = unit.shape[0]
     square = 0.0
     inner = 0.0
     for j in range(d):
-        square += centre[j] * centre[j]
-        inner += half[j] * abs(centre[j])
+        square += centres[level, j] * centres[level, j]
+        inner += halves[level, j] * abs(centres[level, j])
     if d == 0:
         return 1.0, 0.0, 0.0
     length = np.sqrt(square)
     shortest = (square - inner) / length
     spread = 0.0
     for j in range(d):
-        unit[j] = centre[j] / length
-        widths[j] = half[j] / shortest
+        unit[j] = centres[level, j] / length
+        widths[j] = halves[level, j] / shortest
         spread += widths[j] * widths[j]
     longest = np.sqrt(1.0 + spread)
     ratio = (square + inner) / (square - inner)
     return 1.0 / longest, ratio * (longest - 1.0), ratio - 1.0
 
 
-@_jit
+@_inner
 def _range(y, unit, widths, cosine):  # type: ignore[no-untyped-def]
-    """The least and the greatest y·v over a cell, for a vector y."""
+    """The least and the greatest y·v over a cell, for the vector in the last d numbers of y."""
     d = unit.shape[0]
+    first = y.shape[0] - d
     t = 0.0
     for j in range(d):
-        t += unit[j] * y[j]
+        t += unit[j] * y[first + j]
     e = 0.0
     for j in range(d):
-        e += widths[j] * abs(y[j] - t * unit[j])
+        e += widths[j] * abs(y[first + j] - t * unit[j])
     low, high = t - e, t + e
     if low > 0.0:
         low *= cosine
@@ -105,7 +125,7 @@ def _range(y, unit, widths, cosine):  # type: ignore[no-untyped-def]
     return low, high
 
 
-@_jit
+@_inner
 def _ranges(y, shift, slack, start, count, unit, widths, cosine, t, low, high):  # type: ignore[no-untyped-def]
     """The score at the centre, and the range of scores, of ``count`` agents from ``start`` on.
 
@@ -131,16 +151,16 @@ def _ranges(y, shift, slack, start, count, unit, widths, cosine, t, low, high): 
         high[i] = (most * cosine if most < 0.0 else most) + moved + doubt
 
 
-@_jit
+@_inner
 def _bound(  # type: ignore[no-untyped-def]
     kind, y, shift, slack, reach, weight, index, start, count, out,
-    unit, widths, cosine, out_by, out_share, b0, b1, p, sure, inside, effects, work,
+    unit, widths, cosine, out_by, out_share, b0, b1, p, sums, level, inside, effects, work,
     centre, lows, highs, lengths, finest,
 ):  # fmt: skip
     """Bound a node.
 
     The agents at [start, start + count) are those of the parent; the ones not settled for good are
-    written to [out, …). ``sure`` holds W, C and S of those surely in and dropped from the list:
+    written to [out, …). ``sums`` holds W, C and S of those surely in and dropped from the list:
     Σω(b − score) = W b − C − v·S; it is updated. An agent is dropped only if it is settled in every
     smaller cell as well, *as computed there*: a checker may look at the leaf alone. ``inside`` and
     ``work`` are for sums. ``effects`` receives what a cut of the thresholds (0) or of side j
@@ -175,16 +195,16 @@ def _bound(  # type: ignore[no-untyped-def]
                 continue
         elif least >= 0.0 and most < far:
             w = weight[place]
-            sums = inside
-            settled = least >= margin and most < far - margin
-            if settled:
-                sums = sure
-            sums[0] += w
-            sums[1] += w * (shift[place] - slack[place])
-            for j in range(d):
-                sums[2 + j] += w * y[j, place]
-            if settled:
+            if least >= margin and most < far - margin:
+                sums[level, 0] += w
+                sums[level, 1] += w * (shift[place] - slack[place])
+                for j in range(d):
+                    sums[level, 2 + j] += w * y[j, place]
                 continue
+            inside[0] += w
+            inside[1] += w * (shift[place] - slack[place])
+            for j in range(d):
+                inside[2 + j] += w * y[j, place]
         else:
             w = weight[place]
             if most >= far:
@@ -224,18 +244,18 @@ def _bound(  # type: ignore[no-untyped-def]
         centre[kept], lows[kept], highs[kept] = t, low, high
         kept += 1
     for j in range(d + 2):
-        inside[j] += sure[j]
+        inside[j] += sums[level, j]
     if kind == DENSITY:
         bound = inside[0] + mass
         effects[0] = (b1 - b0) * mass
         for j in range(d):
             effects[1 + j] = (2.0 * effects[1 + j] + widths[j] * along) * widths[j]
         return bound, kept, ends, rough
-    low, _ = _range(inside[2 : 2 + d], unit, widths, cosine)
+    low, _ = _range(inside, unit, widths, cosine)
     first = inside[0] * b1 - inside[1] - low + alone
     for j in range(d + 2):
         mixed[j] += inside[j]
-    low, _ = _range(mixed[2 : 2 + d], unit, widths, cosine)
+    low, _ = _range(mixed, unit, widths, cosine)
     second = mixed[0] * b1 - mixed[1] - low + constant
     bound = max(0.0, min(first, second))
     effects[0] = (b1 - b0) * (inside[0] + mass)
@@ -263,18 +283,19 @@ def _bound(  # type: ignore[no-untyped-def]
     return bound, kept, ends, rough
 
 
-@_jit
+@_inner
 def _tilted_bound(  # type: ignore[no-untyped-def]
-    kind, y, shift, slack, reach, weight, out, kept, unit, widths, cosine, b0, b1, p, sure,
-    total, slopes, offers, places, centre, lows, highs, touch,
+    kind, y, shift, slack, reach, weight, out, kept, unit, widths, cosine, b0, b1, p, sums, level,
+    total, pull, residual, slopes, offers, places, centre, lows, highs, touch,
 ):  # fmt: skip
     """The bound with tilted estimates (see `cells`)."""
     d = unit.shape[0]
     middle, room = 0.5 * (b0 + b1), 0.5 * (b1 - b0)
     rate = 1.0
-    pull = np.zeros(d)
+    for j in range(d):
+        pull[j] = 0.0
     for j in range(d + 2):
-        total[j] = sure[j]
+        total[j] = sums[level, j]
     constant = 0.0
     for place in range(out, out + kept):
         low, high = lows[place - out], highs[place - out]
@@ -320,7 +341,6 @@ def _tilted_bound(  # type: ignore[no-untyped-def]
         for j in range(d):
             pull[j] = p[j] * max(along, 0.0) / max(rate, slowest)
     # What varies over the node: residual[0] with b, residual[1 + j] across side j.
-    residual = places[2]
     residual[0] = total[0]
     t = 0.0
     for j in range(d):
@@ -377,7 +397,7 @@ def _tilted_bound(  # type: ignore[no-untyped-def]
     for j in range(d):
         t += unit[j] * total[2 + j]
     value -= t
-    low, high = _range(total[2 : 2 + d], unit, widths, cosine)
+    low, high = _range(total, unit, widths, cosine)
     up, down = spread + t - low, -spread + t - high
     if kind != GAIN:
         return value + up
@@ -394,41 +414,80 @@ def _tilted_bound(  # type: ignore[no-untyped-def]
     return rate * value + first + max(low * down, high * up, low * up, high * down)
 
 
-@_jit
+@_inner
 def _no_value(rates, p, unit, widths, cosine, band):  # type: ignore[no-untyped-def]
     """Whether none of these values of u·p, ascending, is taken in a cell."""
     if rates.shape[0] == 0:
         return False
     low, high = _range(p, unit, widths, cosine)
-    place = np.searchsorted(rates, low - band)
+    # The first that is not below the range.
+    place, beyond = 0, rates.shape[0]
+    while place < beyond:
+        middle = (place + beyond) // 2
+        if rates[middle] < low - band:
+            place = middle + 1
+        else:
+            beyond = middle
     return place == rates.shape[0] or rates[place] > high + band
 
 
-@_jit
+@_inner
+def _sort(order, keys, spare, count):  # type: ignore[no-untyped-def]
+    """Put the first ``count`` of ``order`` in the order of their keys, by merging; stable.
+
+    What is in order already is not moved.
+    """
+    width = 1
+    while width < count:
+        for begin in range(0, count - width, 2 * width):
+            middle = begin + width
+            if keys[order[middle - 1]] <= keys[order[middle]]:
+                continue
+            end = middle + width
+            end = min(end, count)
+            for i in range(width):
+                spare[i] = order[begin + i]
+            left, right = 0, middle
+            for to in range(begin, end):
+                if right == end or (left < width and keys[spare[left]] <= keys[order[right]]):
+                    order[to] = spare[left]
+                    left += 1
+                else:
+                    order[to] = order[right]
+                    right += 1
+                if left == width:
+                    break
+        width *= 2
+
+
+@_inner
 def _at_centre(  # type: ignore[no-untyped-def]
-    kind, y, shift, reach, weight, start, count, unit, b0, b1, p, sure
+    kind, y, shift, reach, weight, start, count, unit, b0, b1, p, sums, level,
+    scores, ends, by_score, by_end, spare,
 ):  # fmt: skip
     """The best threshold in [b0, b1] along the centre's direction: its value, and itself."""
     d = unit.shape[0]
-    scores = np.empty(count)
     for i in range(count):
         t = shift[start + i]
         for j in range(d):
             t += unit[j] * y[j, start + i]
         scores[i] = t
-    ends = scores + reach[start : start + count]
-    by_score = np.argsort(scores)
-    by_end = np.argsort(ends)
-    base = sure[1]
+        ends[i] = t + reach[start + i]
+        by_score[i] = i
     rate = 1.0
-    for j in range(d):
-        base += unit[j] * sure[2 + j]
     if kind == GAIN:
         rate = 0.0
         for j in range(d):
             rate += unit[j] * p[j]
         if rate <= 0.0:
             return 0.0, b1
+    _sort(by_score, scores, spare, count)
+    for i in range(count):  # with equal reaches, the ends are in order now
+        by_end[i] = by_score[i]
+    _sort(by_end, ends, spare, count)
+    base = sums[level, 1]
+    for j in range(d):
+        base += unit[j] * sums[level, 2 + j]
     best, where = 0.0, b1
     mass, moment = 0.0, 0.0
     begun = 0
@@ -441,10 +500,9 @@ def _at_centre(  # type: ignore[no-untyped-def]
             moment += weight[start + i] * scores[i]
             begun += 1
         if b0 <= b <= b1:
-            if kind == DENSITY:
-                value = sure[0] + mass
-            else:
-                value = rate * ((sure[0] + mass) * b - base - moment)
+            value = sums[level, 0] + mass
+            if kind != DENSITY:
+                value = rate * (value * b - base - moment)
             if value > best:
                 best, where = value, b
         mass -= weight[start + last]
@@ -452,128 +510,93 @@ def _at_centre(  # type: ignore[no-untyped-def]
     return best, where
 
 
-@_jit
-def best_along(kind, y, shift, reach, weight, v, p):  # type: ignore[no-untyped-def]
-    """The best value along each direction, (n, d), over all thresholds."""
-    sure = np.zeros(2 + y.shape[0])
-    values = np.empty(v.shape[0])
-    for i in range(v.shape[0]):
-        values[i], _ = _at_centre(
-            kind, y, shift, reach, weight, 0, y.shape[1], v[i], -np.inf, np.inf, p, sure
-        )
-    return values
-
-
-@_jit
+@_entry
 def climb(  # type: ignore[no-untyped-def]
-    kind, y, shift, reach, weight, v, p, first, rounds, tries, shrink, seed
+    kind, y, shift, reach, weight, p, v, steps, values,
+    unit, sums, scores, ends, by_score, by_end, spare,
 ):  # fmt: skip
-    """Improve directions, (n, d), by random steps that become smaller and smaller."""
-    np.random.seed(seed)
+    """The best value along each direction, (n, d), over all thresholds, into ``values``.
+
+    steps : (n, s, d) array. Each is taken from the best direction so far, if it leads to a better
+    one; that replaces the direction.
+    """
     d = v.shape[1]
-    values = best_along(kind, y, shift, reach, weight, v, p)
-    trial = np.empty((1, d))
+    level = np.int64(0)
     for i in range(v.shape[0]):
-        step = first
-        for _ in range(rounds):
-            for _ in range(tries):
+        for step in range(-1, steps.shape[1]):
+            for j in range(d):
+                unit[j] = v[i, j]
+            if step >= 0:
                 square = 0.0
                 for j in range(d):
-                    trial[0, j] = v[i, j] + step * np.random.standard_normal()
-                    square += trial[0, j] * trial[0, j]
-                trial[0] /= np.sqrt(square)
-                value = best_along(kind, y, shift, reach, weight, trial, p)[0]
-                if value > values[i]:
-                    values[i] = value
-                    v[i] = trial[0]
-            step *= shrink
-    return values
+                    unit[j] += steps[i, step, j]
+                    square += unit[j] * unit[j]
+                for j in range(d):
+                    unit[j] /= np.sqrt(square)
+            value, _ = _at_centre(
+                kind, y, shift, reach, weight, 0, shift.shape[0], unit, -np.inf, np.inf, p,
+                sums, level, scores, ends, by_score, by_end, spare,
+            )  # fmt: skip
+            if step < 0 or value > values[i]:
+                values[i] = value
+                for j in range(d):
+                    v[i, j] = unit[j]
 
 
-@_jit
+@_entry
 def search_block(  # type: ignore[no-untyped-def]
-    kind, all_y, all_shift, all_slack, all_reach, all_weight, p, rates, band,
-    centre, half, b0, b1, agents, sure, cut, factor, finest, touch, budget,
+    kind, y, shift, slack, reach, weight, lengths, index, count,
+    centres, halves, sums, lows, highs, begins, counts, cuts, done,
+    p, rates, band, cut, factor, finest, touch, budget,
+    unit, widths, effects, work, inside, pull, residual, slopes, offers, places,
+    mid_scores, low_scores, high_scores, by_score, by_end, spare,
+    code, left, left_agents, best_v,
 ):  # fmt: skip
     """Search a block depth-first until everything is closed or the budget (agents seen) is spent.
 
-    Returns the tree in preorder; the open nodes that are left (in order; boxes, thresholds, sure
-    sums, bounds, and their agents one after another with offsets); the highest bound of a closed
-    leaf; how many nodes; agents seen; and the best centre: value, direction and threshold.
-    """
-    d = all_y.shape[0]
-    m = agents.shape[0]
-    room = 6 * m + 4096
-    y = np.empty((d, room))
-    shift, slack, reach, weight = np.empty(room), np.empty(room), np.empty(room), np.empty(room)
-    lengths = np.empty(room)
-    index = np.empty(room, np.int32)
-    for i in range(m):
-        a = agents[i]
-        square = 0.0
-        for j in range(d):
-            y[j, i] = all_y[j, a]
-            square += y[j, i] * y[j, i]
-        lengths[i] = np.sqrt(square)
-        shift[i], slack[i] = all_shift[a], all_slack[a]
-        reach[i], weight[i] = all_reach[a], all_weight[a]
-        index[i] = a
-    # One frame per level: the box, the thresholds, where its agents are, and what is to be done.
-    centres, halves = np.empty((DEPTH + 1, d)), np.empty((DEPTH + 1, d))
-    lows, highs = np.empty(DEPTH + 1), np.empty(DEPTH + 1)
-    begins, counts = np.empty(DEPTH + 1, np.int64), np.empty(DEPTH + 1, np.int64)
-    sums = np.empty((DEPTH + 1, d + 2))
-    cuts, done = np.empty(DEPTH + 1, np.int64), np.empty(DEPTH + 1, np.int64)
-    unit, widths = np.empty(d), np.empty(d)
-    effects, work, inside = np.empty(d + 1), np.empty(d + 2), np.empty(d + 2)
-    slopes, offers = np.empty(MOST_TILTED), np.empty((MOST_TILTED, 2))
-    places = np.empty((3, d + 1))
-    mid_scores, low_scores, high_scores = np.empty(m), np.empty(m), np.empty(m)
-    code = np.empty(1024, np.uint8)
-    length = 0
-    open_centres, open_halves = np.empty((64, d)), np.empty((64, d))
-    open_lows, open_highs, open_bounds = np.empty(64), np.empty(64), np.empty(64)
-    open_sums = np.empty((64, d + 2))
-    offsets = np.zeros(65, np.int64)
-    open_agents = np.empty(1024, np.int32)
-    opened = 0
-    closed = 0.0
-    nodes, seen = 0, 0
-    best, best_b = 0.0, 0.0
-    best_v = np.zeros(d)
+    The block's agents are the first ``count``. Level 0 of the frames has its box, its thresholds
+    and its sure sums.
 
-    level = 0
-    centres[0], halves[0] = centre, half
-    lows[0], highs[0] = b0, b1
-    begins[0], counts[0] = 0, m
-    sums[0] = sure
+    Writes the tree in preorder to ``code``; the open nodes that are left, in order, to ``left``
+    (thresholds, bound, how many agents, box, sure sums) and their agents, one after another, to
+    ``left_agents``; and the direction of the best centre to ``best_v``. Returns how many symbols
+    and how many open nodes; the highest bound of a closed leaf; agents seen; and the value of the
+    best centre.
+    """
+    d = y.shape[0]
+    room = shift.shape[0]
+    length = 0
+    opened, first = 0, 0
+    closed = 0.0
+    seen = 0
+    best = 0.0
+
+    level = np.int64(0)  # a literal 0 would be a type of its own, compiled for itself
+    start, out = 0, 0
     fresh = True  # the node at ``level`` has not been bounded yet
     while level >= 0:
         if fresh:
             fresh = False
-            cosine, out_by, out_share = _cell(centres[level], halves[level], unit, widths)
-            if level == 0:
-                start, count, out = 0, m, 0
-            else:
+            if level > 0:
                 start, count = begins[level - 1], counts[level - 1]
                 out = start + count
+            cosine, out_by, out_share = _cell(centres, halves, level, unit, widths)
             value, kept, ends, rough = _bound(
                 kind, y, shift, slack, reach, weight, index, start, count, out,
                 unit, widths, cosine, out_by, out_share, lows[level], highs[level], p,
-                sums[level], inside, effects, work, mid_scores, low_scores, high_scores, lengths,
+                sums, level, inside, effects, work, mid_scores, low_scores, high_scores, lengths,
                 finest,
             )  # fmt: skip
-            nodes += 1
             seen += count + A_NODE
             if kind != DENSITY and ends and value > cut and kept <= MOST_TILTED:
                 other = _tilted_bound(
                     kind, y, shift, slack, reach, weight, out, kept, unit, widths, cosine,
-                    lows[level], highs[level], p, sums[level], work, slopes, offers, places,
-                    mid_scores, low_scores, high_scores, touch,
+                    lows[level], highs[level], p, sums, level, work, pull, residual, slopes, offers,
+                    places, mid_scores, low_scores, high_scores, touch,
                 )  # fmt: skip
                 seen += 3 * kept
                 if other < value:
-                    value = max(other, 0.0)
+                    value = other if other > 0.0 else 0.0
             begins[level], counts[level] = out, kept
             chosen = LEAF
             if not ends:
@@ -587,64 +610,47 @@ def search_block(  # type: ignore[no-untyped-def]
                 for j in range(d):
                     if rough and effects[1 + j] > most and halves[level, j] > SHORTEST:
                         most, chosen = effects[1 + j], CUT_SIDE + j
-                if chosen == LEAF:  # too fine to be cut
-                    closed = max(closed, value)
+                if chosen == LEAF and value > closed:  # too fine to be cut
+                    closed = value
             else:
                 if value > cut:
                     value = 0.0  # no value of u·p that counts is in here
                 closed = max(closed, value)
-            if length + 2 > code.shape[0]:
-                longer = np.empty(2 * code.shape[0], np.uint8)
-                longer[:length] = code[:length]
-                code = longer
+            code[length] = chosen
+            length += 1
             if chosen == LEAF:
-                code[length] = LEAF
-                length += 1
                 level -= 1
                 continue
-            spent = seen >= budget
+            spent = seen >= budget or opened >= MOST_LEFT or first >= MOST_AGENTS_LEFT
             full = level == DEPTH or out + 2 * kept > room
-            if nodes == 1 or (level % EVERY == 0 and kept <= FEW) or spent or full:
-                found, b = _at_centre(
-                    kind, y, shift, reach, weight, out, kept, unit,
-                    lows[level], highs[level], p, sums[level],
+            if length == 1 or (level % EVERY == 0 and kept <= FEW) or spent or full:
+                found, _ = _at_centre(
+                    kind, y, shift, reach, weight, out, kept, unit, lows[level], highs[level], p,
+                    sums, level, low_scores, high_scores, by_score, by_end, spare,
                 )  # fmt: skip
                 seen += 4 * kept
                 if found > cut and rates.shape[0] > 0:
                     budget = 0  # the oracle must be asked near here before it makes sense to go on
                 if found > best:
-                    best, best_b = found, b
-                    best_v[:] = unit
+                    best = found
+                    for j in range(d):
+                        best_v[j] = unit[j]
                     cut = max(cut, best * factor)
-            if (spent and nodes > 1) or full:
-                code[length] = BLOCK
-                length += 1
-                if opened == open_lows.shape[0]:
-                    open_centres = _longer(open_centres)
-                    open_halves = _longer(open_halves)
-                    open_sums = _longer(open_sums)
-                    open_lows = _longer_line(open_lows)
-                    open_highs = _longer_line(open_highs)
-                    open_bounds = _longer_line(open_bounds)
-                    more = np.zeros(2 * opened + 1, np.int64)
-                    more[: opened + 1] = offsets[: opened + 1]
-                    offsets = more
-                first = offsets[opened]
-                while first + kept > open_agents.shape[0]:
-                    twice = np.empty(2 * open_agents.shape[0], np.int32)
-                    twice[:first] = open_agents[:first]
-                    open_agents = twice
-                open_agents[first : first + kept] = index[out : out + kept]
-                open_centres[opened], open_halves[opened] = centres[level], halves[level]
-                open_lows[opened], open_highs[opened] = lows[level], highs[level]
-                open_sums[opened] = sums[level]
-                open_bounds[opened] = value
+            if (spent and length > 1) or full:
+                code[length - 1] = BLOCK
+                left[opened, 0], left[opened, 1] = lows[level], highs[level]
+                left[opened, 2], left[opened, 3] = value, kept
+                for j in range(d):
+                    left[opened, 4 + j] = centres[level, j]
+                    left[opened, 4 + d + j] = halves[level, j]
+                for j in range(d + 2):
+                    left[opened, 4 + 2 * d + j] = sums[level, j]
                 opened += 1
-                offsets[opened] = first + kept
+                for i in range(kept):
+                    left_agents[first + i] = index[out + i]
+                first += kept
                 level -= 1
                 continue
-            code[length] = chosen
-            length += 1
             cuts[level], done[level] = chosen, 0
         # Go to the next half of the node at this level, or back.
         if done[level] == 2:
@@ -653,9 +659,11 @@ def search_block(  # type: ignore[no-untyped-def]
         second = done[level] == 1
         done[level] += 1
         new = level + 1
-        centres[new], halves[new] = centres[level], halves[level]
+        for j in range(d):
+            centres[new, j], halves[new, j] = centres[level, j], halves[level, j]
+        for j in range(d + 2):
+            sums[new, j] = sums[level, j]
         lows[new], highs[new] = lows[level], highs[level]
-        sums[new] = sums[level]
         if cuts[level] == CUT_THRESHOLDS:
             middle = 0.5 * (lows[level] + highs[level])
             if second:
@@ -671,51 +679,4 @@ def search_block(  # type: ignore[no-untyped-def]
                 centres[new, j] = centres[level, j] - halves[new, j]
         level = new
         fresh = True
-    return (
-        code[:length], open_centres[:opened], open_halves[:opened], open_lows[:opened],
-        open_highs[:opened], open_sums[:opened], open_bounds[:opened], open_agents,
-        offsets[: opened + 1], closed, nodes, seen, best, best_v, best_b,
-    )  # fmt: skip
-
-
-@_jit
-def _longer(values):  # type: ignore[no-untyped-def]
-    twice = np.empty((2 * values.shape[0], values.shape[1]))
-    twice[: values.shape[0]] = values
-    return twice
-
-
-@_jit
-def _longer_line(values):  # type: ignore[no-untyped-def]
-    twice = np.empty(2 * values.shape[0])
-    twice[: values.shape[0]] = values
-    return twice
-
-
-@_jit
-def in_levels(code):  # type: ignore[no-untyped-def]
-    """A forest of trees in preorder, as one list level by level (left to right in each)."""
-    n = code.shape[0]
-    left = np.empty(4096, np.int64)  # children still to come, per depth
-    depth = 0
-    depths = np.empty(n, np.int16)
-    counts = np.zeros(4096, np.int64)
-    for i in range(n):
-        depths[i] = depth
-        counts[depth] += 1
-        if code[i] == LEAF:
-            while depth > 0 and left[depth - 1] == 0:
-                depth -= 1
-            if depth > 0:
-                left[depth - 1] -= 1
-        else:
-            left[depth] = 1
-            depth += 1
-    starts = np.zeros(4096, np.int64)
-    for level in range(1, 4096):
-        starts[level] = starts[level - 1] + counts[level - 1]
-    ordered = np.empty(n, np.uint8)
-    for i in range(n):
-        ordered[starts[depths[i]]] = code[i]
-        starts[depths[i]] += 1
-    return ordered
+    return length, opened, closed, seen, best

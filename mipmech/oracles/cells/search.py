@@ -30,10 +30,11 @@ from mipmech.oracles.cells.blocks import (
     Symbols,
     alone,
     at_home,
+    in_levels,
     roots,
     search,
-    warm,
 )
+from mipmech.oracles.cells.compiling import warm
 from mipmech.validation import Floats
 from mipmech.workers.executor import Executor, ExecutorLost
 from mipmech.workers.ordered import STOPPED, Crew, Workers, crew
@@ -93,6 +94,7 @@ class CellSearch:
         tell: Callable[[], None] | None = None,
         largest: int | None = None,
     ) -> None:
+        warm(timer.budget.watch)
         self.problem = problem
         self.offer = offer
         self.timer = timer
@@ -126,10 +128,7 @@ class CellSearch:
         m = problem.y.shape[1]
         random = np.random.default_rng(0)
         chosen = np.arange(m) if m <= SAMPLE else np.sort(random.permutation(m)[:SAMPLE])
-        part = (
-            np.ascontiguousarray(problem.y[:, chosen]), problem.shift[chosen],
-            problem.reach[chosen], problem.weight[chosen],
-        )  # fmt: skip
+        part = problem.only(chosen)
         most = DIRECTIONS[1] * d if d > 2 else DIRECTIONS[0]  # a circle needs few
         tries = int(min(max(FIRST_LOOK / len(chosen), DIRECTIONS[0]), most))
         v = random.standard_normal((1 if d == 0 else max(2, tries // 4), d))
@@ -139,13 +138,9 @@ class CellSearch:
             v /= np.linalg.norm(v, axis=1)[:, None]
         if seeds is not None:
             v = np.vstack([seeds, v])
-        values = kernel.best_along(problem.kind, *part, v, problem.p)
-        top = np.ascontiguousarray(v[np.argsort(-values, kind="stable")[:ISLANDS]])
+        top = v[np.argsort(-part.values(v), kind="stable")[:ISLANDS]]
         each = max(1, tries * 3 // 4 // (len(top) * ROUNDS))
-        if d > 1:
-            values = kernel.climb(problem.kind, *part, top, problem.p, 0.5, ROUNDS, each, SHRINK, 1)
-        else:
-            values = kernel.best_along(problem.kind, *part, top, problem.p)
+        values = part.climb(top, _steps(1, 0.5, len(top), each if d > 1 else 0, d))
         for place in np.argsort(-values, kind="stable")[:3]:
             self._offer(top[place], float(problem.values(top[place : place + 1])[0]))
         self.tell()
@@ -316,10 +311,7 @@ class CellSearch:
         if problem.dimension < 2 or tries < 1:
             return
         near = v[None, :].copy()
-        values = kernel.climb(
-            problem.kind, problem.y, problem.shift, problem.reach, problem.weight, near, problem.p,
-            0.05, ROUNDS, min(tries, MOST_TRIES), SHRINK, 2,
-        )  # fmt: skip
+        values = problem.climb(near, _steps(2, 0.05, 1, min(tries, MOST_TRIES), len(v)))
         self._offer(near[0], float(values[0]))
 
     # ------------------------------------------------------------ the proof
@@ -344,5 +336,11 @@ class CellSearch:
                     pieces += [item.code[start:place], child]
                     start = int(place) + 1
                 waiting += reversed([*pieces, item.code[start:]])
-        symbols: Symbols = kernel.in_levels(np.concatenate(parts))
-        return symbols
+        return in_levels(np.concatenate(parts))
+
+
+def _steps(seed: int, first: float, islands: int, tries: int, d: int) -> Floats:
+    """Random steps for `CellProblem.climb`: so many tries in each round, every round smaller."""
+    sizes = np.multiply.accumulate([first, *[SHRINK] * (ROUNDS - 1)])
+    steps = np.random.RandomState(seed).standard_normal((islands, ROUNDS, tries, d))
+    return (sizes[:, None, None] * steps).reshape(islands, ROUNDS * tries, d)
