@@ -19,6 +19,10 @@ from numpy.typing import NDArray
 from mipmech.oracles.cells import kernel
 from mipmech.validation import Floats, Numbers
 
+# A search of a block leaves about so many open nodes at most, with so many agents in them, whatever
+# its budget: the memory for them is bounded. Only blocks with far too many agents come to this.
+MOST_LEFT, MOST_AGENTS_LEFT = 4096, 4_000_000
+
 Agents = NDArray[np.int32]
 Symbols = NDArray[np.uint8]
 
@@ -86,8 +90,8 @@ class CellProblem:
         d, m = self.y.shape
         values = np.empty(len(v))
         kernel.climb(
-            self.kind, self.y, self.shift, self.reach, self.weight, self.p, v, steps, values,
-            np.empty(d), np.zeros((1, d + 2)), *_sorting(m),
+            self.kind, *map(_own, (self.y, self.shift, self.reach, self.weight, self.p)),
+            v, steps, values, np.empty(d), np.zeros((1, d + 2)), *_sorting(m),
         )  # fmt: skip
         return values
 
@@ -217,15 +221,16 @@ def search(problem: CellProblem, block: Block, orders: Orders) -> Searched:
     lows[0], highs[0] = block.low, block.high
     # Every node adds to what was seen, and once the budget is spent, no node is cut any more.
     code = np.empty(max(orders.budget, 0) // kernel.A_NODE + 2 * levels, np.uint8)
-    left = np.empty((kernel.MOST_LEFT + 2 * levels, 3 * d + 6))
-    agents = np.empty(min(max(orders.budget, 0), kernel.MOST_AGENTS_LEFT) + 2 * room, np.int32)
+    left = np.empty((MOST_LEFT + 2 * levels, 3 * d + 6))
+    agents = np.empty(min(max(orders.budget, 0), MOST_AGENTS_LEFT) + 2 * room, np.int32)
     best = np.zeros(d)
     few = kernel.MOST_TILTED
     length, opened, closed, seen, value = kernel.search_block(
         problem.kind, y, shift, slack, reach, weight, lengths, index, m,
         centres, halves, sums, lows, highs, begins, counts, cuts, done,
-        problem.p, orders.rates, problem.band, orders.cut, orders.factor, problem.finest,
-        orders.touch, orders.budget,
+        _own(problem.p), _own(orders.rates), problem.band,
+        orders.cut, orders.factor, problem.finest, orders.touch,
+        orders.budget, MOST_LEFT, MOST_AGENTS_LEFT,
         np.empty(d), np.empty(d), np.empty(d + 1), np.empty(d + 2), np.empty(d + 2),
         np.empty(d), np.empty(d + 1), np.empty(few), np.empty((few, 2)), np.empty((2, d + 1)),
         np.empty(m), *_sorting(m),
@@ -234,6 +239,11 @@ def search(problem: CellProblem, block: Block, orders: Orders) -> Searched:
     left = left[:opened].copy()
     whose = agents[: int(left[:, 3].sum())].copy()
     return Searched(code[:length].copy(), left, whose, closed, seen, value, best)
+
+
+def _own(values: Floats) -> Floats:
+    """An array as the compiled code takes it: for a read-only one, all would be compiled again."""
+    return np.require(values, np.float64, ["C", "W"])
 
 
 def _sorting(m: int) -> tuple[Floats, Floats, Numbers, Numbers, Numbers]:

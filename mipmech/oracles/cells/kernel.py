@@ -34,9 +34,6 @@ DENSITY, SOFT, GAIN = 0, 1, 2
 LEAF, CUT_THRESHOLDS, CUT_SIDE, BLOCK = 0, 1, 2, 255
 # The deepest path within a block.
 DEPTH = 96
-# A block is given back when it has left so many nodes open, or so many agents in them: what is kept
-# for a worker's answer stays small. Only blocks that are far too large come to this.
-MOST_LEFT, MOST_AGENTS_LEFT = 4096, 4_000_000
 # The steepest slope of a tilted estimate, in multiples of the total weight: steeper ones would
 # drown in rounding.
 STEEPEST = 64.0
@@ -547,15 +544,15 @@ def climb(  # type: ignore[no-untyped-def]
 def search_block(  # type: ignore[no-untyped-def]
     kind, y, shift, slack, reach, weight, lengths, index, count,
     centres, halves, sums, lows, highs, begins, counts, cuts, done,
-    p, rates, band, cut, factor, finest, touch, budget,
+    p, rates, band, cut, factor, finest, touch, budget, most_left, most_agents_left,
     unit, widths, effects, work, inside, pull, residual, slopes, offers, places,
     mid_scores, low_scores, high_scores, by_score, by_end, spare,
     code, left, left_agents, best_v,
 ):  # fmt: skip
     """Search a block depth-first until everything is closed or the budget (agents seen) is spent.
 
-    The block's agents are the first ``count``. Level 0 of the frames has its box, its thresholds
-    and its sure sums.
+    It counts as spent, too, when so many nodes are left, or so many agents in them. The block's
+    are the first ``count``. Level 0 of the frames has its box, its thresholds and its sure sums.
 
     Writes the tree in preorder to ``code``; the open nodes that are left, in order, to ``left``
     (thresholds, bound, how many agents, box, sure sums) and their agents, one after another, to
@@ -621,7 +618,7 @@ def search_block(  # type: ignore[no-untyped-def]
             if chosen == LEAF:
                 level -= 1
                 continue
-            spent = seen >= budget or opened >= MOST_LEFT or first >= MOST_AGENTS_LEFT
+            spent = seen >= budget or opened >= most_left or first >= most_agents_left
             full = level == DEPTH or out + 2 * kept > room
             if length == 1 or (level % EVERY == 0 and kept <= FEW) or spent or full:
                 found, _ = _at_centre(
