@@ -378,6 +378,7 @@ class _Tilting:
         inside = np.divide(reach - (b1 - high), high - low, out=np.zeros_like(top), where=wide)
         share = np.where(most > reach, np.clip(inside, 0.0, 1.0), 1.0)
         line = weight * slope
+        bounds.look()
 
         def total(values: Floats) -> Floats:
             return np.asarray(np.bincount(leaf, weights=values, minlength=n), dtype=np.float64)
@@ -390,6 +391,7 @@ class _Tilting:
 
         sums = found.sums[rows]
         blended = sums + lines(line * share, base)
+        bounds.look()
         moved = _moved(cells, blended) + total(weight * (1 - share) * top)
         second = bounds._finish(np.maximum(moved, 0.0), found.doubt[rows], rate)
         first = bounds._finish(found.first[rows], found.doubt[rows], rate)
@@ -464,6 +466,7 @@ def _tilted(bounds: LeafBounds, given: _Tilting, rounds: int) -> Floats:
     room = 0.5 * (cells.high - cells.low)[:, 0] * (1 + 4 * EPSILON)
     bound_b = np.maximum(np.abs(cells.low), np.abs(cells.high))[:, 0]
 
+    bounds.look()
     # Per line: (pairs,) arrays in the order leaf by leaf.
     leaf, agent = given.far_leaf[by_leaf], given.far_agent[by_leaf]
     slope = given.far_start[by_leaf].copy()
@@ -472,6 +475,7 @@ def _tilted(bounds: LeafBounds, given: _Tilting, rounds: int) -> Floats:
     t = (unit[leaf] * y).sum(axis=1)
     across = y - t[:, None] * unit[leaf]
     start = agents.shift[agent] - agents.slack[agent] + agents.reach[agent]
+    bounds.look()
     # How the residual changes with a slope, and how heavily that counts.
     turns = np.column_stack([np.ones(len(leaf)), -across])
     width = np.column_stack([room, widths])
@@ -479,6 +483,7 @@ def _tilted(bounds: LeafBounds, given: _Tilting, rounds: int) -> Floats:
     pulled = middle[leaf] - t - start
     derivative = pulled - heavy.sum(axis=1)
     table = np.column_stack([np.ones(len(leaf)), start, y])
+    bounds.look()
     total = given.sums + _by_leaf(slope[:, None] * table, leaf, n)
     rate = (unit * p).sum(axis=1)
 
@@ -519,6 +524,7 @@ def _tilted(bounds: LeafBounds, given: _Tilting, rounds: int) -> Floats:
                 turned *= share[:, None]
             slope[here] += change
             residual[rows] += turned
+    bounds.look()
     # The slopes are what they are; everything else is computed from them afresh.
     slope = np.minimum(most, np.maximum(least, slope))
     total = given.sums + _by_leaf(slope[:, None] * table, leaf, n)
