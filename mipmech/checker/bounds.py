@@ -273,7 +273,9 @@ class LeafBounds:
             if self.density:
                 top = open_[:, part].astype(np.float64)
             else:
-                top = np.minimum(cells.high - low[:, part], some.reach[part]) * open_[:, part]
+                top = cells.high - low[:, part]
+                np.minimum(top, some.reach[part], out=top)
+                top *= open_[:, part]
             alone += np.einsum("na,a->n", top, some.weight[part])
         sums += some.sums
         if self.density:
@@ -376,6 +378,7 @@ class _Tilting:
         inside = np.divide(reach - (b1 - high), high - low, out=np.zeros_like(top), where=wide)
         share = np.where(most > reach, np.clip(inside, 0.0, 1.0), 1.0)
         line = weight * slope
+        bounds.look()
 
         def total(values: Floats) -> Floats:
             return np.asarray(np.bincount(leaf, weights=values, minlength=n), dtype=np.float64)
@@ -388,6 +391,7 @@ class _Tilting:
 
         sums = found.sums[rows]
         blended = sums + lines(line * share, base)
+        bounds.look()
         moved = _moved(cells, blended) + total(weight * (1 - share) * top)
         second = bounds._finish(np.maximum(moved, 0.0), found.doubt[rows], rate)
         first = bounds._finish(found.first[rows], found.doubt[rows], rate)
@@ -462,6 +466,7 @@ def _tilted(bounds: LeafBounds, given: _Tilting, rounds: int) -> Floats:
     room = 0.5 * (cells.high - cells.low)[:, 0] * (1 + 4 * EPSILON)
     bound_b = np.maximum(np.abs(cells.low), np.abs(cells.high))[:, 0]
 
+    bounds.look()
     # Per line: (pairs,) arrays in the order leaf by leaf.
     leaf, agent = given.far_leaf[by_leaf], given.far_agent[by_leaf]
     slope = given.far_start[by_leaf].copy()
@@ -470,6 +475,7 @@ def _tilted(bounds: LeafBounds, given: _Tilting, rounds: int) -> Floats:
     t = (unit[leaf] * y).sum(axis=1)
     across = y - t[:, None] * unit[leaf]
     start = agents.shift[agent] - agents.slack[agent] + agents.reach[agent]
+    bounds.look()
     # How the residual changes with a slope, and how heavily that counts.
     turns = np.column_stack([np.ones(len(leaf)), -across])
     width = np.column_stack([room, widths])
@@ -477,6 +483,7 @@ def _tilted(bounds: LeafBounds, given: _Tilting, rounds: int) -> Floats:
     pulled = middle[leaf] - t - start
     derivative = pulled - heavy.sum(axis=1)
     table = np.column_stack([np.ones(len(leaf)), start, y])
+    bounds.look()
     total = given.sums + _by_leaf(slope[:, None] * table, leaf, n)
     rate = (unit * p).sum(axis=1)
 
@@ -491,27 +498,33 @@ def _tilted(bounds: LeafBounds, given: _Tilting, rounds: int) -> Floats:
             bounds.look()
             # The leaves with more lines than that, and the next lines of each.
             rows = slice(0, int(np.searchsorted(-counts, -first)))
-            lengths = np.minimum(counts[rows] - first, size)
-            offsets = np.cumsum(lengths) - lengths
-            row = np.repeat(np.arange(len(lengths)), lengths)
-            here = (starts[rows] + first - offsets)[row] + np.arange(len(row))
+            row: slice | Numbers = rows  # the leaf of each line
+            if size == 1:
+                here = starts[rows] + first
+            else:
+                lengths = np.minimum(counts[rows] - first, size)
+                offsets = np.cumsum(lengths) - lengths
+                row = np.repeat(np.arange(len(lengths)), lengths)
+                here = (starts[rows] + first - offsets)[row] + np.arange(int(lengths.sum()))
             new = _best_slope(
                 slope[here], residual[row], turns[here], heavy[here], derivative[here], scene.touch
             )
             new = np.minimum(most[here], np.maximum(least[here], new))
             change = np.where(least[here] < most[here], new - slope[here], 0.0)
-            turned = np.add.reduceat(change[:, None] * turns[here], offsets)
+            turned = change[:, None] * turns[here]
             if size > 1:  # each for itself is right, all together may be too much
+                turned = np.add.reduceat(turned, offsets)
                 sides = width[rows] * np.abs(turned)
-                start_ = np.add.reduceat(change * pulled[here], offsets) - sides.sum(axis=1)
+                at_first = np.add.reduceat(change * pulled[here], offsets) - sides.sum(axis=1)
                 share = _best_slope(
-                    np.zeros(len(sides)), residual[rows], turned, sides, start_, 0.0
+                    np.zeros(len(sides)), residual[rows], turned, sides, at_first, 0.0
                 )
                 share = np.clip(share, 0.0, 1.0)
                 change *= share[row]
                 turned *= share[:, None]
             slope[here] += change
             residual[rows] += turned
+    bounds.look()
     # The slopes are what they are; everything else is computed from them afresh.
     slope = np.minimum(most, np.maximum(least, slope))
     total = given.sums + _by_leaf(slope[:, None] * table, leaf, n)
@@ -556,14 +569,14 @@ def _best_slope(
     The sum is convex and piecewise linear; its breakpoints are where a residual vanishes, and its
     derivative, at first the one given, rises by twice the weight at each.
     """
-    points = np.full(heavy.shape, np.inf)
-    np.divide(residual, turns, out=points, where=heavy > 0)
-    points = slope[:, None] - points
-    points[~(heavy > 0)] = np.inf
+    counts = heavy > 0
+    points = np.full(heavy.shape, -np.inf)
+    np.divide(residual, turns, out=points, where=counts)
+    np.subtract(slope[:, None], points, out=points)
     order = np.argsort(points, axis=1, kind="stable")
-    points = np.take_along_axis(points, order, axis=1)
-    risen = derivative[:, None] + 2 * np.cumsum(np.take_along_axis(heavy, order, axis=1), axis=1)
+    order += heavy.shape[1] * np.arange(len(slope))[:, None]  # places in all of them
+    points = points.take(order)
+    risen = derivative[:, None] + 2 * np.cumsum(heavy.take(order), axis=1)
     reached = risen >= -touch
-    place = reached.argmax(axis=1)
-    found = points[np.arange(len(slope)), place]
-    return np.asarray(np.where(reached.any(axis=1), found, np.inf))
+    rows, first = np.arange(len(slope)), reached.argmax(axis=1)
+    return np.asarray(np.where(reached[rows, first], points[rows, first], np.inf))

@@ -351,7 +351,7 @@ def _in_time(
             found = replace(
                 found, upper=proved.upper, level="proved", proof=proved.proof, work=proved.work
             )
-        proved = found
+        proved = found = replace(found, stop=_why(found.stop, timer))
         ratio = UNSURE * (timer.seconds - began) / searched
         more = (timer.left - ratio * searched) / (1 + ratio)
         if stop is not Stop.TIME or more < WORTH_MORE * searched:
@@ -436,7 +436,7 @@ def _checked(found: Certificate, timer: Timer, executor: Executor | None = None)
     content, go_on = asked.content(), _a_moment_longer(timer)
     verdict = check_on(executor, content, found.instance, say, go_on=go_on)
     if not verdict.finished:
-        return replace(asked, level="attested")
+        return replace(asked, level="attested", stop=Stop.TIME)
     if verdict.leaf_bound is None:
         raise CertificateFault(verdict.reason)
     if verdict.leaf_bound <= least:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import signal
 import sys
 from fractions import Fraction
 
@@ -104,7 +105,42 @@ def test_waiting_for_workers_can_be_ended(content):
     assert len(calls) == 3
 
 
+class Silent:
+    """An executor whose workers never answer."""
+
+    slots = free = 1
+
+    def __init__(self):
+        self.running = 0
+
+    def give(self, _task):
+        self.running += 1
+        self.free = 0
+
+    def wait(self, _seconds):
+        return []
+
+
+@pytest.mark.parametrize("limits", [{"seconds": 1e-9}, {"go_on": ending_after(60)}])
+def test_workers_that_never_answer(content, limits):
+    assert not certificate.check_on(Silent(), content, SAMPLE, **limits).finished
+
+
 # ------------------------------------------------------------------ certify
+
+
+def test_ctrl_c_while_checking(monkeypatch):
+    """What was found is kept, and the file says why it is not proved."""
+    monkeypatch.setattr(certificate, "MOMENT", 0.0)
+
+    def watch(event):
+        if event.note.startswith("checking"):
+            signal.raise_signal(signal.SIGINT)
+
+    found = certify(SAMPLE, gap=1e-2, budget=Budget(watch=watch))
+    assert (found.level, found.stop, found.status) == ("attested", Stop.INTERRUPTED, "optimal")
+    assert found.content()["stop"] == "interrupted"
+    assert found.check().level == "proved"
 
 
 def test_without_time_to_check_the_bound_is_attested(monkeypatch, tmp_path):
@@ -115,7 +151,7 @@ def test_without_time_to_check_the_bound_is_attested(monkeypatch, tmp_path):
     for looks in (0, 1, 5, 20):
         monkeypatch.setattr(certificate, "_a_moment_longer", lambda _, n=looks: ending_after(n))
         found = certify(full.instance)
-        assert found.level == "attested"
+        assert (found.level, found.stop) == ("attested", Stop.TIME)
         assert found.lower == full.lower
         assert Fraction(found.upper) >= full.lower
         assert found.upper <= gain_ceiling(sample)
