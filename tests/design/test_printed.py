@@ -51,12 +51,12 @@ def told_by(capsys, tell, *given) -> str:
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_on_every_shipped_instance(path, capsys):
     instance = Instance.load(path)
-    found = certify(instance, budget=Budget(3.0))
+    found = certify(instance, budget=Budget(0.5))
     if found.recount is not None:
         keeps_its_promise(found, told_by(capsys, tell_certificate, found, found.printed, []))
     for thresholds in ("best", "two"):
         run = solve(
-            instance, oracle="cells", thresholds=thresholds, skip="cells", budget=Budget(3.0)
+            instance, oracle="cells", thresholds=thresholds, skip="cells", budget=Budget(0.5)
         )
         if run.gain > 0:
             keeps_its_promise(run, told_by(capsys, tell_solution, run, run.printed))
@@ -87,12 +87,12 @@ def test_on_random_instances_with_views_and_projections(block, capsys):
     """300 of them."""
     for seed in range(30 * block, 30 * block + 30):
         instance = random_instance(seed)
-        found = certify(instance, gap=1e-2, budget=Budget(2.0))
+        found = certify(instance, gap=1e-2, budget=Budget(0.5))
         if found.recount is not None:
             keeps_its_promise(found, told_by(capsys, tell_certificate, found, found.printed, []))
         thresholds = ("best", "two")[seed % 2]
         run = solve(
-            instance, oracle="cells", thresholds=thresholds, skip="cells", budget=Budget(2.0)
+            instance, oracle="cells", thresholds=thresholds, skip="cells", budget=Budget(0.5)
         )
         if run.gain > 0:
             keeps_its_promise(run, told_by(capsys, tell_solution, run, run.printed))
