@@ -15,7 +15,7 @@ from mipmech.errors import InputError
 from mipmech.model.grading import Recount, recount
 from mipmech.model.instance import Instance
 from mipmech.model.thresholds import best_threshold
-from mipmech.model.written import WrittenRule, as_named, in_known_units, written_rule
+from mipmech.model.written import WrittenRule, in_known_units, written_rule
 from mipmech.rationals import clamped, round_down, round_up
 from mipmech.text import below
 from mipmech.tolerances import ROUNDING
@@ -100,7 +100,7 @@ def grade_rule(instance: Instance, rule: WrittenRule, optimum: Optimum | None = 
     if optimum is None and instance.known is not None:
         known = instance.known
         optimum = Optimum(known.lower, known.upper, f"the file: {known.how}")
-    found = recount(as_named(instance) if rule.off else instance, rule.mechanism)
+    found = recount(instance, rule.mechanism)
     return Graded(rule, found, _best(instance, rule, found), optimum)
 
 

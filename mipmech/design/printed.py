@@ -6,8 +6,9 @@ allows, and then the threshold is found again among the multiples of a power of 
 is a rule in its own right, and its gain is the exact one. It keeps clear of the ends of all reaches
 by more than plain arithmetic errs (`model.edge`).
 
-On a general view, weights on features in few digits lie only nearly in the row space; the printed
-rule is graded as a rule on the features that it names.
+On a general view, weights on features in few digits lie only nearly in the row space. What is
+graded is the nearest rule on the view, and as many digits are printed as make the difference
+harmless.
 """
 
 from __future__ import annotations
@@ -27,9 +28,8 @@ from mipmech.errors import InputError
 from mipmech.model.edge import Fragile, endangered, plain_error
 from mipmech.model.grading import ExactDirection, Recount
 from mipmech.model.instance import Instance
-from mipmech.model.mechanism import Mechanism
 from mipmech.model.thresholds import soft_profile
-from mipmech.model.written import as_named
+from mipmech.model.written import NEARLY, on_sight
 from mipmech.rationals import clamped, round_down
 from mipmech.tolerances import PRINTED_SHARE
 from mipmech.validation import Floats
@@ -41,6 +41,8 @@ FEWEST, MOST = 3, 15
 # Where a rule keeps no more of its gain, rounding is about as large as the reach (data at 1e15 with
 # a reach of 1): no threshold keeps clear of all ends, and the rule is right in rationals only.
 SWALLOWED = 0.9
+# On a general view, plain arithmetic with the printed weights gives the gain up to this share.
+MISSTATED = 1e-3
 # Thresholds that are graded exactly before one is taken, best first.
 TRIED = 20
 # Weights are moved by one in their last digit so often, if that costs fewer looks at agents.
@@ -64,6 +66,11 @@ class PrintedRule:
         It is rounded to about this many digits of the reach.
     measure : {"gain", "density"}
         What its threshold makes as large as possible.
+    off : float
+        On a general view, how far the weights are from those that were graded, as a share of their
+        length.
+    misstated : float
+        On a general view, by what share the gain of plain arithmetic with these weights differs.
     """
 
     weights: Mapping[str, Decimal]
@@ -72,6 +79,8 @@ class PrintedRule:
     original: Recount
     digits: int
     measure: Measure = "gain"
+    off: float = 0.0
+    misstated: float = 0.0
 
     @property
     def gain(self) -> Fraction:
@@ -154,16 +163,24 @@ def printed(found: Recount, digits: int | None = None, measure: Measure = "gain"
     """
     check_digits(digits)
     press = _Press(found, measure)
-    numbers = range(FEWEST, MOST + 1) if digits is None else (digits,)
+    numbers = range(FEWEST, MOST + 1) if digits is None else range(digits, MOST + 1)
     best = press.rule(numbers[0], clear=True)
     for number in numbers[1:]:
-        if best.share >= PRINTED_SHARE:
+        if best.off <= NEARLY and (digits is not None or _good(best)):
             return best
-        best = max(best, press.rule(number, clear=True), key=lambda rule: rule.share)
+        best = max(best, press.rule(number, clear=True), key=_merit)
     if best.share > SWALLOWED:
         return best
     tried = [press.rule(number, clear=False) for number in numbers]
-    return max(best, *tried, key=lambda rule: rule.share)
+    return max(best, *tried, key=_merit)
+
+
+def _good(rule: PrintedRule) -> bool:
+    return rule.share >= PRINTED_SHARE and rule.misstated <= MISSTATED
+
+
+def _merit(rule: PrintedRule) -> tuple[bool, Fraction]:
+    return rule.misstated <= MISSTATED, rule.share
 
 
 def check_digits(digits: int | None) -> None:
@@ -183,15 +200,10 @@ class _Press:
     def __init__(self, found: Recount, measure: Measure) -> None:
         self.found = found
         self.measure: Measure = measure
-        instance = found.instance
+        self.instance = instance = found.instance
         self.names = instance.feature_names
-        if instance.view.columns is None:
-            instance = as_named(instance)
-        self.instance: Instance = instance
         units = instance.units
         self.scale = np.ones(instance.width) if units is None else np.array(units.scale)
-        centre = np.zeros(instance.width) if units is None else np.array(units.centre)
-        self.centre = [Fraction(float(c)) for c in centre]
         counts = instance.weights > 0
         movers = found.covered[counts[found.covered]]
         if len(movers):
@@ -241,13 +253,10 @@ class _Press:
     def _graded(self, rounded: list[Decimal], place: int, digits: int) -> PrintedRule:
         """These weights with the best threshold that is a multiple of 10^place."""
         step = Fraction(10) ** place
-        mechanism = Mechanism(
-            tuple(float(w) * float(s) for w, s in zip(rounded, self.scale, strict=True)), 0.0
-        )
+        sight = on_sight(self.instance, [Fraction(float(w)) for w in rounded])
+        mechanism, moved = sight.mechanism, sight.shift
         direction = ExactDirection(self.instance, mechanism)
-        terms = zip(rounded, self.centre, strict=True)
-        moved = sum((Fraction(w) * c for w, c in terms), Fraction(0))
-        room = self.room * plain_error(direction, mechanism.weights)
+        room = self.room * plain_error(direction, sight.weights, self.instance.centre)
         # A level e is the threshold (first + rest + e)·step, in the user's units.
         start = (direction.centre_score / direction.line.factor + moved) / step
         first = math.floor(start)
@@ -261,7 +270,7 @@ class _Press:
         best: tuple[Fraction, Recount, Fraction] | None = None
         for i in np.argsort(-values, kind="stable")[:TRIED]:
             threshold = (first + int(multiples[i])) * step
-            found = direction.recount(mechanism, clamped(threshold - moved))
+            found = direction.recount(mechanism, clamped(Fraction(float(threshold)) - moved))
             value = found.moved if self.measure == "gain" else found.density
             if best is None or value > best[0]:
                 near = endangered(direction, found, room)
@@ -273,7 +282,10 @@ class _Press:
         shown = {name: w for name, w in zip(self.names, rounded, strict=True) if w}
         numerator = best[2] / step
         decimal = Decimal(int(numerator)).scaleb(place)
-        return PrintedRule(shown, decimal, best[1], self.found, digits, self.measure)
+        return PrintedRule(
+            shown, decimal, best[1], self.found, digits, self.measure, sight.off,
+            sight.misstated(self.instance),
+        )  # fmt: skip
 
 
 def _place(value: float) -> int:

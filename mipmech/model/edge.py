@@ -18,7 +18,7 @@ import numpy as np
 
 from mipmech.model.grading import ExactDirection, Recount, Side
 from mipmech.rationals import clamped
-from mipmech.tolerances import EDGE, EPSILON, STEADY_LOSS
+from mipmech.tolerances import EDGE, EPSILON, SAFETY, STEADY_LOSS
 from mipmech.validation import Floats, Numbers
 
 # Steps inward: each passes the ends of agents that the step before has brought within reach.
@@ -73,17 +73,23 @@ def endangered(direction: ExactDirection, found: Recount, room: Floats) -> Numbe
     return np.flatnonzero(inside & (left <= room))
 
 
-def plain_error(direction: ExactDirection, weights: Sequence[float]) -> Floats:
+def plain_error(
+    direction: ExactDirection, weights: Sequence[float | Fraction], about: Floats | float = 0.0
+) -> Floats:
     """Several times what b − w·x and reach·‖w‖ may be off by in floats, (m,) array.
 
     In the units of the direction's scores, for data in the instance's units or the user's, and for
     any threshold that somebody meets.
+
+    weights : those that somebody computes with; they differ a little from the direction's
+    about : (n,) array, where the two scores agree
     """
     line, instance = direction.line, direction.instance
     columns = list(line.columns)
     exact = np.array([abs(float(w)) for w in line.weights])
     given = [Fraction(weights[j]) * line.factor for j in columns]
-    off = np.array([abs(float(g - w)) for g, w in zip(given, line.weights, strict=True)])
+    off = np.array([float(g - w) for g, w in zip(given, line.weights, strict=True)])
+    missed = np.abs((direction.x - np.broadcast_to(about, instance.width)[columns]) @ off)
     size = np.abs(direction.x)
     if instance.units is not None:
         units = instance.units
@@ -91,7 +97,7 @@ def plain_error(direction: ExactDirection, weights: Sequence[float]) -> Floats:
     score = size @ exact
     # Sums of products in any order, twice (score and threshold), the root, and the comparison.
     rounded = (len(columns) + 4) * EPSILON * (2 * score + 4 * direction.limits)
-    return np.asarray(ROOM * (rounded + size @ off) + direction.error)
+    return np.asarray(ROOM * rounded + SAFETY * missed + direction.error)
 
 
 @dataclass(frozen=True)

@@ -144,7 +144,7 @@ class Mechanism:
         if instance.view.columns is None and view_weights is None:
             w = np.array(mechanism.weights)
             validation.length(w, instance.width, "weights", "one per feature")
-            mechanism = replace(mechanism, view_weights=_tuple(_solve_view(instance, w)))
+            mechanism = replace(mechanism, view_weights=_tuple(nearest_view_weights(instance, w)))
         mechanism.exact_weights(instance)
         return mechanism
 
@@ -222,7 +222,7 @@ class Mechanism:
         return np.ldexp(weights, -exponent), Fraction(self.threshold) * Fraction(2) ** -exponent
 
 
-def _solve_view(instance: Instance, weights: Floats) -> Floats:
+def nearest_view_weights(instance: Instance, weights: Floats) -> Floats:
     """The v whose Bᵀv is nearest to the weights: normal equations in rationals, then rounded."""
     matrix, independent = instance.view.matrix, list(instance.view.rows)
     rows = matrix[independent]

@@ -9,8 +9,9 @@ certificate.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -20,14 +21,12 @@ import numpy as np
 from mipmech import files, validation
 from mipmech.errors import InputError, did_you_mean, shorten
 from mipmech.model.instance import Instance
-from mipmech.model.mechanism import Mechanism
-from mipmech.model.view import from_visible
-from mipmech.rationals import clamped
-from mipmech.tolerances import LARGEST_IN_RULES
-from mipmech.validation import Floats
+from mipmech.model.mechanism import Mechanism, nearest_view_weights
+from mipmech.rationals import clamped, fractions
+from mipmech.tolerances import LARGEST_IN_RULES, OUT_OF_VIEW
 
-# Weights that are this near to what the planner can compute, as a share of their length, are such a
-# rule in few digits; it is graded as a rule on the features that it names.
+# On a general view, weights that are this near to what the planner can compute, as a share of their
+# length, are such a rule in few digits; farther off they are another rule.
 NEARLY = 0.05
 EXAMPLE = '{"gpa": 2, "sat": 3}'
 # Where the objects of this program keep their rule: results, and certificates.
@@ -45,10 +44,11 @@ class WrittenRule:
         The features that have a weight.
     threshold : float
     mechanism : Mechanism
-        What is graded: without units the same numbers, with units each rounded once.
+        What is graded: without units the same numbers, with units each rounded once, and on a
+        general view the nearest rule on it.
     off : float
-        On a general view, how far the weights are from any that the planner can compute, as a share
-        of their length; 0 where they are such weights.
+        How far the weights are from those of the mechanism, as a share of their length; 0 unless
+        the view is a general one.
     """
 
     weights: tuple[tuple[str, float], ...]
@@ -186,37 +186,84 @@ def _by_name(
     if not any(value.values()):
         raise InputError("has only weights of 0; a rule needs a direction", field="rule")
     at = _threshold(threshold, None)
-    given = [Fraction(value.get(name, 0)) for name in names]
-    centre, scale = _units(instance)
-    weights = [clamped(w * s) for w, s in zip(given, scale, strict=True)]
-    level = clamped(Fraction(at) - sum(w * c for w, c in zip(given, centre, strict=True)))
+    direction = on_sight(instance, [Fraction(value.get(name, 0)) for name in names])
+    if direction.off > NEARLY:
+        said = (
+            "are not a combination of what the planner sees, so it cannot compute the score;"
+            " mipmech show says what it sees"
+        )
+        raise InputError(said, field="rule")
     written = tuple((name, float(weight)) for name, weight in value.items() if weight)
-    try:
-        return WrittenRule(written, at, Mechanism.on(instance, weights, level))
-    except InputError as error:  # of a general view
-        off = _off(instance, np.array(weights))
-        if error.field == "weights" and off <= NEARLY:
-            return WrittenRule(written, at, Mechanism(tuple(weights), level), off)
-        said = f"{error.message}; mipmech show says what it sees"
-        raise InputError(said, field="rule") from None
+    mechanism = direction.mechanism.at(clamped(Fraction(at) - direction.shift))
+    return WrittenRule(written, at, mechanism, direction.off)
 
 
-def _off(instance: Instance, weights: Floats) -> float:
-    """The part of some weights that is not a combination of the view's rows, relatively."""
-    rows = instance.view.matrix.T
-    rest = weights - rows @ np.linalg.lstsq(rows, weights)[0]
-    return float(np.linalg.norm(rest) / np.linalg.norm(weights))
+@dataclass(frozen=True)
+class OnSight:
+    """Weights in the units that people know, as the planner can apply them.
+
+    Attributes
+    ----------
+    mechanism : Mechanism
+        The direction, with threshold 0.
+    shift : Fraction
+        What a threshold in the units that people know is lowered by.
+    weights : tuple of Fraction
+        The weights in the instance's numbers, before they are rounded or brought onto the view.
+    off : float
+        As in `WrittenRule`.
+    """
+
+    mechanism: Mechanism
+    shift: Fraction
+    weights: tuple[Fraction, ...]
+    off: float = 0.0
+
+    def misstated(self, instance: Instance) -> float:
+        """By what share the gain per unit of score differs if somebody computes with the weights.
+
+        Parameters
+        ----------
+        instance : Instance
+            The sample.
+        """
+        if not self.off:
+            return 0.0
+        quality = fractions(instance.quality)
+        rates = [
+            sum(w * q for w, q in zip(weights, quality, strict=True)) / sum(w * w for w in weights)
+            for weights in (self.weights, self.mechanism.exact_weights(instance))
+        ]
+        return abs(float(rates[0] / rates[1] - 1)) if rates[1] else math.inf
 
 
-def as_named(instance: Instance) -> Instance:
-    """The same sample for a planner who sees every feature: rules are graded as they are written.
+def on_sight(instance: Instance, given: Sequence[Fraction]) -> OnSight:
+    """The rule that a planner applies who is told these weights.
+
+    On a general view the planner can compute nearly such a score: the nearest one on the view,
+    which agrees with the weights at the centre of the data.
 
     Parameters
     ----------
     instance : Instance
         The sample.
+    given : sequence of Fraction
+        A weight for each feature, in the units that people know.
     """
-    return replace(instance, view=from_visible(range(instance.width), instance.width))
+    centre, scale = _units(instance)
+    weights = tuple(w * s for w, s in zip(given, scale, strict=True))
+    shift = sum((w * c for w, c in zip(given, centre, strict=True)), Fraction(0))
+    rounded = np.array([clamped(w) for w in weights])
+    if instance.view.columns is not None:
+        return OnSight(Mechanism.on(instance, rounded, 0.0), shift, weights)
+    v = nearest_view_weights(instance, rounded)
+    if not v.any():
+        return OnSight(Mechanism(tuple(rounded), 0.0), shift, weights, 1.0)
+    mechanism = Mechanism.on_view(instance, v, 0.0)
+    missed = [w - e for w, e in zip(weights, mechanism.exact_weights(instance), strict=True)]
+    shift += sum((d * Fraction(float(c)) for d, c in zip(missed, instance.centre, strict=True)))
+    off = math.sqrt(sum(d * d for d in missed) / sum(w * w for w in weights))
+    return OnSight(mechanism, shift, weights, off if off > OUT_OF_VIEW else 0.0)
 
 
 def _sees(seen: list[str] | tuple[str, ...]) -> str:

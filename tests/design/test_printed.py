@@ -12,10 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mipmech import Budget, Instance, Mechanism, best_threshold, certify, recount, solve
+from mipmech.design.grade import grade_rule
 from mipmech.design.printed import plain, printed
 from mipmech.errors import InputError
 from mipmech.model.edge import fragile, steady
 from mipmech.model.units import Units
+from mipmech.model.written import written_rule
 from mipmech.terminal.design import tell_certificate, tell_solution
 from tests.conftest import ROOT
 from tests.plain import plain_gain, typed_rule
@@ -123,14 +125,38 @@ def test_a_printed_rule_is_graded_with_just_its_digits(found, digits):
     rule = printed(found, digits)
     weights, threshold = typed_rule(f"accept if {rule}", found.instance.feature_names)
     assert [w for w in weights if w] == [float(w) for w in _in_order(rule, found)]
-    assert threshold == float(rule.threshold) == rule.recount.mechanism.threshold
-    seen = Instance.from_arrays(
-        found.instance.agents, found.instance.quality, cost=found.instance.cost,
-        weights=found.instance.weights, visible=range(found.instance.width),
-    )  # fmt: skip
-    assert recount(seen, Mechanism(tuple(weights), threshold)).gain == rule.gain
+    assert threshold == float(rule.threshold)
+    typed = dict(zip(found.instance.feature_names, weights, strict=True))
+    again = written_rule(found.instance, typed, threshold)
+    assert recount(found.instance, again.mechanism).gain == rule.gain
+    if found.instance.view.columns is not None:
+        assert again.mechanism == Mechanism(tuple(weights), threshold)
     if digits is None and found.gain > 0:
         assert rule.share >= 0.998
+
+
+@pytest.mark.slow
+def test_no_printed_rule_is_above_what_was_proved():
+    """On general views, where weights in few digits leave what the planner can compute."""
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        n, m = int(rng.integers(3, 6)), int(rng.integers(4, 30))
+        instance = Instance.from_arrays(
+            rng.standard_normal((m, n)), rng.standard_normal(n),
+            view=rng.standard_normal((2, n)), cost=rng.uniform(0.5, 2.0, m),
+        )  # fmt: skip
+        best = certify(instance, gap=1e-6, budget=Budget(5))
+        assert best.recount is not None
+        for digits in (None, 1, 2, 3):
+            rule = printed(best.recount, digits)
+            assert rule.gain <= best.upper
+            weights, threshold = typed_rule(f"accept if {rule}", instance.feature_names)
+            typed = dict(zip(instance.feature_names, weights, strict=True))
+            again = grade_rule(instance, written_rule(instance, typed, threshold))
+            assert again.recount.gain == rule.gain
+            if digits is None:
+                assert plain_gain(instance, weights, threshold) >= 0.998 * rule.gain
+                assert rule.share >= 0.998
 
 
 def _in_order(rule, found):
