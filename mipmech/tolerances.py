@@ -60,8 +60,8 @@ SMALLEST_SPREAD = 2.0**-200
 # Rules as they are handed out:
 
 # Stepping off the end of somebody's reach may cost this share of the gain; a step by more than
-# rounding costs about 1e-14 on data of usual size, and 1e-7 at an offset of 1e8 with spread 1.
-STEADY_LOSS = 1e-6
+# rounding costs about 1e-14 on data of usual size, and 1e-5 at an offset of 1e10 with spread 1.
+STEADY_LOSS = 1e-3
 # Agents that move at least this near to the end of their reach (as a share of it) are fragile.
 EDGE = 0.01
 # A rule is printed in as few digits as keep this share of its gain.

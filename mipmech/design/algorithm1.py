@@ -15,7 +15,8 @@ grid, at a loss of at most L (`Grid.loss`), so opt ≤ U + L, and with φ = gain
 
     gain = φ U ≥ φ·opt − φ L.
 
-With exact answers φ is at least Lemma 4's ¼ (ℓ_min/(4 ℓ_max) for unequal costs) and often far more;
+With exact answers φ is at least Lemma 4's ¼ (ℓ_min/(4 ℓ_max) for unequal costs), less what the step
+off the end of a reach costs (`STEADY_LOSS` at most, 1e-14 on usual data), and often far more;
 answers that are not exact, or never came, count with the bounds that they have. For a soft oracle
 the same U + L is stated as gain ≥ opt − (U + L − gain).
 

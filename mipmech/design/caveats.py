@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from fractions import Fraction
+
 import numpy as np
 
+from mipmech.model.edge import unsteady
 from mipmech.model.grading import Recount
 from mipmech.model.instance import Instance
+from mipmech.rationals import clamped
 from mipmech.text import clean, count, short
-from mipmech.validation import Flags
+from mipmech.tolerances import ROUNDING
+from mipmech.validation import Flags, Numbers
 
 # One cost per unit of distance makes sense for features of similar spread. Hours beside school
 # grades differ by about 10, which may be meant; test scores beside grades by 100, which is not.
 SPREADS = 30.0
 # People who move may well end a little outside the data: up to this share of the data's width
 # passes without a word.
-BEYOND = 0.5
+FAR = 0.5
 LONGEST_NAME = 40
 STANDARDISE = "standardise (mipmech new --standardise, or from_frame with standardise=True)"
 
@@ -41,7 +47,7 @@ def caveats(instance: Instance, found: Recount | None = None) -> list[str]:
     counted = instance.weights > 0
     said = [_spreads(instance, counted)]
     if found is not None:
-        said.append(_moves(instance, counted, found))
+        said += [_moves(instance, found), _knife_edge(found)]
     return [sentence for sentence in said if sentence is not None]
 
 
@@ -68,35 +74,93 @@ def _spreads(instance: Instance, counted: Flags) -> str | None:
     )
 
 
-def _moves(instance: Instance, counted: Flags, found: Recount) -> str | None:
-    """Whether people who move end far outside the data, in the feature where it is worst."""
-    movers = found.covered[counted[found.covered]]
-    if not len(movers):
-        return None
-    line = found.line
+@dataclass(frozen=True)
+class Beyond:
+    """Where people who move end outside the data, in the feature where it is worst.
+
+    Attributes
+    ----------
+    feature : int
+    agents : int
+        How many leave the range of this feature.
+    reached, low, high : float
+        The farthest that somebody gets, and the range of the data, in the user's units.
+    share : float
+        How far that is outside, in widths of the range.
+    others : tuple of float
+        The same shares for the other features that somebody leaves.
+    """
+
+    feature: int
+    agents: int
+    reached: float
+    low: float
+    high: float
+    share: float
+    others: tuple[float, ...]
+
+
+def beyond_data(found: Recount, agents: Numbers) -> Beyond | None:
+    """Whether people who move end outside the data; None if nobody does.
+
+    Parameters
+    ----------
+    found : Recount
+        The rule.
+    agents : array of int
+        Those who move.
+    """
+    instance, line = found.instance, found.line
     columns, weights = list(line.columns), np.array([float(w) for w in line.weights])
-    agents = instance.agents[:, columns]
-    low, high = agents[counted].min(axis=0), agents[counted].max(axis=0)
-    distance = float(found.mechanism.threshold * line.factor) - agents[movers] @ weights
-    after = agents[movers] + np.outer(distance, weights) / float(line.square)
-    least, most = after.min(axis=0), after.max(axis=0)
+    x = instance.agents[:, columns]
+    counted = x[instance.weights > 0]
+    low, high = counted.min(axis=0), counted.max(axis=0)
     width = high - low
-    beyond = np.divide(
-        np.maximum(most - high, low - least), width, out=np.zeros(len(columns)), where=width > 0
-    )
-    if not (beyond > BEYOND).any():
+    if not len(agents) or not width.any():
         return None
-    worst = int(np.argmax(beyond))
-    feature = columns[worst]
-    reached = most[worst] if most[worst] - high[worst] > low[worst] - least[worst] else least[worst]
-    values = np.array([reached, low[worst], high[worst]])
-    remedy = f"raise the cost, or {STANDARDISE}"
+    level = clamped(Fraction(found.mechanism.threshold) * line.factor)
+    after = x[agents] + np.outer(level - x[agents] @ weights, weights) / float(line.square)
+    outside = np.maximum(after - high, low - after)
+    share = np.divide(outside.max(axis=0), width, out=np.zeros(len(columns)), where=width > 0)
+    left = np.flatnonzero(share > ROUNDING)
+    if not len(left):
+        return None
+    worst = int(np.argmax(share))
+    farthest = int(np.argmax(outside[:, worst]))
+    reached, least, most = after[farthest, worst], low[worst], high[worst]
     if instance.units is not None:
-        values = instance.units.centre[feature] + instance.units.scale[feature] * values
-        remedy = "raise the cost"
-    others = int((beyond > BEYOND).sum()) - 1
-    more = f", and {count(others, 'more feature')} leave theirs" * (others > 0)
+        centre, scale = instance.units.centre[columns[worst]], instance.units.scale[columns[worst]]
+        reached, least, most = (centre + scale * value for value in (reached, least, most))
+    number = int((outside[:, worst] > ROUNDING * width[worst]).sum())
+    others = tuple(float(share[j]) for j in left if j != worst)
+    return Beyond(
+        columns[worst], number, float(reached), float(least), float(most), float(share[worst]),
+        others,
+    )  # fmt: skip
+
+
+def _moves(instance: Instance, found: Recount) -> str | None:
+    """Whether people who move end far outside the data."""
+    beyond = beyond_data(found, found.covered[instance.weights[found.covered] > 0])
+    if beyond is None or beyond.share <= FAR:
+        return None
+    remedy = "raise the cost" + f", or {STANDARDISE}" * (instance.units is None)
+    others = sum(share > FAR for share in beyond.others)
+    more = f", and beyond {count(others, 'other feature')} as well" * (others > 0)
     return (
-        f"with this rule people move to {_name(instance, feature)} = {values[0]:.4g}, far outside"
-        f" the data ({values[1]:.4g} to {values[2]:.4g}){more}; if nobody can go that far, {remedy}"
+        f"people who respond move to {_name(instance, beyond.feature)} = {beyond.reached:.4g}, far"
+        f" outside the data ({beyond.low:.4g} to {beyond.high:.4g}){more}; if nobody can go that"
+        f" far, {remedy}"
+    )
+
+
+def _knife_edge(found: Recount) -> str | None:
+    """Whether the rule has its gain in exact arithmetic only."""
+    number = unsteady(found)
+    if not number:
+        return None
+    return (
+        f"{count(number, 'agent')} who move are nearer to the end of their reach than floats can"
+        " tell; the rule has its gain in exact arithmetic only: subtract a constant from features"
+        " whose values are large and vary little"
     )

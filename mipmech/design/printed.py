@@ -25,7 +25,7 @@ import numpy as np
 
 from mipmech.design.caveats import caveats
 from mipmech.errors import InputError
-from mipmech.model.edge import Fragile, endangered, plain_error
+from mipmech.model.edge import Fragile, endangered, movers, plain_error
 from mipmech.model.grading import ExactDirection, Recount
 from mipmech.model.instance import Instance
 from mipmech.model.thresholds import soft_profile
@@ -121,7 +121,7 @@ def facts(
     return {
         "features": list(instance.feature_names),
         "printed": None if rule is None else rule.to_dict(),
-        "moving_share": None if found is None else float(found.density),
+        "moving_share": None if found is None else float(found.share(movers(found))),
         "accepted_share": None if found is None else float(found.accepted_share),
         "fragile": None if edge is None else edge.to_dict(),
         "warnings": caveats(instance, found),

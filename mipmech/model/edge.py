@@ -73,6 +73,18 @@ def endangered(direction: ExactDirection, found: Recount, room: Floats) -> Numbe
     return np.flatnonzero(inside & (left <= room))
 
 
+def unsteady(found: Recount) -> int:
+    """How many agents move that plain arithmetic with the rule's floats may find out of reach.
+
+    Parameters
+    ----------
+    found : Recount
+        The rule.
+    """
+    direction = ExactDirection(found.instance, found.mechanism)
+    return len(endangered(direction, found, plain_error(direction, found.mechanism.weights)))
+
+
 def plain_error(
     direction: ExactDirection, weights: Sequence[float | Fraction], about: Floats | float = 0.0
 ) -> Floats:
@@ -98,6 +110,31 @@ def plain_error(
     # Sums of products in any order, twice (score and threshold), the root, and the comparison.
     rounded = (len(columns) + 4) * EPSILON * (2 * score + 4 * direction.limits)
     return np.asarray(ROOM * rounded + SAFETY * missed + direction.error)
+
+
+def movers(found: Recount) -> Numbers:
+    """The agents that count and move, without those on the threshold: they pass as they are.
+
+    The margin is closed, so density counts them; floats of standardised data put them a hair's
+    breadth above or below.
+
+    Parameters
+    ----------
+    found : Recount
+        The rule.
+
+    Examples
+    --------
+    >>> from mipmech.model import Instance, Mechanism, recount
+    >>> sample = Instance.from_arrays([[1.0], [0.5]], [1.0], visible=[0], cost=1.0)
+    >>> movers(recount(sample, Mechanism((1.0,), 1.0))).tolist()
+    [1]
+    """
+    direction = ExactDirection(found.instance, found.mechanism)
+    covered = found.covered[found.instance.weights[found.covered] > 0]
+    level = clamped(direction.level(found.mechanism.threshold))
+    room = plain_error(direction, found.mechanism.weights)[covered]
+    return covered[level - direction.scores[covered] > room]
 
 
 @dataclass(frozen=True)

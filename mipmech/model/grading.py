@@ -219,6 +219,18 @@ class Recount:
         """Den: the share of agents in the margin."""
         return _mass(self.instance, self.sides == Side.INSIDE)
 
+    def share(self, agents: Numbers) -> Fraction:
+        """The share of some agents, by weight.
+
+        Parameters
+        ----------
+        agents : array of int
+            Their numbers.
+        """
+        flags = np.zeros(len(self.sides), dtype=bool)
+        flags[agents] = True
+        return _mass(self.instance, flags)
+
     @cached_property
     def moved(self) -> Fraction:
         """Σ ω_i d_i over those who move, for the direction's scaled weights: ‖w‖ times SDen."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from mipmech.design.grade import Graded
+from mipmech.model.edge import movers
 from mipmech.model.grading import Recount
 from mipmech.model.written import WrittenRule
 from mipmech.terminal.console import (
@@ -13,7 +14,7 @@ from mipmech.terminal.console import (
     tell_heading,
     tell_picture,
 )
-from mipmech.terminal.rule import changes, who_moves
+from mipmech.terminal.rule import moves, sight
 from mipmech.text import above, below
 
 
@@ -23,17 +24,10 @@ def tell_grade(found: Graded, plot: Path | None = None, no_picture: str | None =
     with in_one_piece() as console:
         tell_heading(console, graded.instance.name)
         entries = {"rule": f"accept if {_terms(rule)} ≥ {_number(rule.threshold)}"}
-        if rule.off:
-            entries["sees"] = (
-                f"the planner can compute such a score up to {above(100 * rule.off, 2)}% of its"
-                " weights; graded as a rule on these features"
-            )
+        entries |= sight(rule.off)
         entries["gain"] = _gain(graded)
         entries["accepted"] = _accepted(graded)
-        moving = f"{float(graded.density):.1%}: " if graded.density else ""
-        entries["who moves"] = moving + who_moves(graded)
-        if graded.density:
-            entries["how"] = changes(graded)
+        entries |= moves(graded, share=True)
         entries |= _against(found)
         entries["threshold"] = _best(found)
         tell_entries(console, entries)
@@ -55,8 +49,8 @@ def _number(value: float) -> str:
 
 def _gain(graded: Recount) -> str:
     gain = graded.gain
-    verb = "rises" if gain > 0 else "falls" if gain < 0 else "stays"
-    if not gain:
+    verb = "rises" if gain > 0 else "falls"
+    if not gain or not len(movers(graded)):
         return f"0: mean quality stays at {float(graded.baseline):.6g}"
     return (
         f"{float(gain):.6g}: mean quality {verb} from {float(graded.baseline):.6g} to"
@@ -69,8 +63,8 @@ def _accepted(graded: Recount) -> str:
     if quality is None:
         return "nobody: the threshold is beyond everyone's reach"
     return (
-        f"{float(share):.1%} of all, {float(share - graded.density):.1%} without moving; their mean"
-        f" quality is then {float(quality):.6g}"
+        f"{float(share):.1%} of all, {float(share - graded.share(movers(graded))):.1%} without"
+        f" moving; their mean quality is then {float(quality):.6g}"
     )
 
 
@@ -83,7 +77,8 @@ def _against(found: Graded) -> dict[str, str]:
     low, high = below(optimum.lower, 6), above(optimum.upper, 6)
     interval = low if low == high else f"in [{low}, {high}]"
     if found.contradicted:
-        return {"best gain": f"said to be {interval} ({optimum.source}), which is WRONG: see above"}
+        said = f"said to be {interval} ({optimum.source}); contradicted: this rule gains more"
+        return {"best gain": said}
     if share is None:
         return {"best gain": f"{interval} ({optimum.source})"}
     least, most = below(100 * share[0], 3), above(100 * share[1], 3)
@@ -95,7 +90,7 @@ def _best(found: Graded) -> str:
     """The threshold against the best one for these weights."""
     gain = found.recount.gain
     if found.best is None:
-        return "with these weights none gains: who raises this score does not raise quality"
+        return "no threshold gains with these weights: raising this score does not raise quality"
     rule, best = found.best
     if best.gain <= gain:
         return "the best for these weights"

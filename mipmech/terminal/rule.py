@@ -8,15 +8,20 @@ from fractions import Fraction
 import numpy as np
 from rich.console import Console
 
+from mipmech.design.caveats import beyond_data
 from mipmech.design.printed import PrintedRule
-from mipmech.model.edge import fragile
+from mipmech.model.edge import fragile, movers
 from mipmech.model.grading import Recount
+from mipmech.model.instance import Instance
 from mipmech.model.known import Known
 from mipmech.terminal.console import MOST_TERMS, down, tell_entries
-from mipmech.text import count
+from mipmech.text import above, count
+from mipmech.validation import Numbers
 
-# More agents than this are cut short with an ellipsis.
+# More agents than this are cut short.
 MOST_AGENTS = 12
+# Weights nearer to what the planner can compute than this are not worth a line.
+WORTH_SAYING = 1e-3
 
 
 def tell_rule(console: Console, rule: PrintedRule) -> None:
@@ -27,35 +32,72 @@ def tell_rule(console: Console, rule: PrintedRule) -> None:
         "rule": f"accept if {rule}",
         "as printed": f"{rule.measure} {down(value)} with just these digits, {percent(rule.share)}"
         " of the rule in full",
-        "who moves": who_moves(found),
     }
-    if found.density:
-        entries["how"] = changes(found)
+    tell_entries(console, entries | sight(rule.off) | moves(found))
+
+
+def sight(off: float) -> dict[str, str]:
+    """How far weights are from what the planner can compute, where that is worth a line."""
+    if off <= WORTH_SAYING:
+        return {}
+    return {
+        "sees": f"the planner can compute such a score up to {above(100 * off, 2)}% of its weights;"
+        " graded is the nearest that it can"
+    }
+
+
+def moves(found: Recount, share: bool = False) -> dict[str, str]:
+    """Who moves, how, how far out of the data, and what hangs on the last of them.
+
+    share : whether to say how many they are
+    """
+    agents = movers(found)
+    part = f"{float(found.share(agents)):.1%}: " if share and len(agents) else ""
+    entries = {"who moves": part + names_of(found.instance, agents)}
+    on = int((found.instance.weights[found.covered] > 0).sum()) - len(agents)
+    if on:
+        entries["who moves"] += f"; {on:,} {'is' if on == 1 else 'are'} on the threshold already"
+    if len(agents):
+        entries["how"] = changes(found, agents)
+        entries |= outside(found, agents)
         edge = fragile(found)
         if edge.agents:
             entries["fragile"] = (
                 f"{edge.share:.0%} of the gain hangs on {count(edge.agents, 'agent')} within 1% of"
                 " the end of their reach"
             )
-    tell_entries(console, entries)
+    return entries
 
 
-def who_moves(found: Recount) -> str:
-    """The first of those who move, by name or number."""
-    instance = found.instance
-    movers = found.covered[instance.weights[found.covered] > 0]
-    if not len(movers):
+def outside(found: Recount, agents: Numbers) -> dict[str, str]:
+    """Who would have to go where the data have nobody."""
+    beyond = beyond_data(found, agents)
+    if beyond is None:
+        return {}
+    name = found.instance.feature_names[beyond.feature]
+    end = beyond.high if beyond.reached > beyond.high else beyond.low
+    others = f", and {count(len(beyond.others), 'more feature')}" * bool(beyond.others)
+    return {
+        "outside": f"{beyond.agents:,} of them leave the data: {name} reaches {beyond.reached:.4g},"
+        f" where the data end at {end:.4g}{others}"
+    }
+
+
+def names_of(instance: Instance, agents: Numbers) -> str:
+    """The first of some agents, by name or number."""
+    if not len(agents):
         return "nobody"
-    shown = ", ".join(map(instance.agent_name, movers[:MOST_AGENTS]))
-    more = f" and {len(movers) - MOST_AGENTS:,} more" if len(movers) > MOST_AGENTS else ""
-    word = f"agent{'s' * (len(movers) != 1)} " if instance.ids is None else ""
+    names = [instance.agent_name(agent) for agent in agents[:MOST_AGENTS]]
+    shown = ("; " if any("," in name for name in names) else ", ").join(names)
+    more = f" and {len(agents) - MOST_AGENTS:,} more" if len(agents) > MOST_AGENTS else ""
+    word = f"agent{'s' * (len(agents) != 1)} " if instance.ids is None else ""
     return f"{word}{shown}{more}"
 
 
-def changes(found: Recount) -> str:
-    """What the movers do on average, feature by feature, in the user's units."""
+def changes(found: Recount, agents: Numbers) -> str:
+    """What those who move do on average, feature by feature, in the user's units."""
     instance = found.instance
-    mean = found.soft_density / float(found.density)
+    mean = found.soft_density / float(found.share(agents))
     scale = np.ones(instance.width) if instance.units is None else np.array(instance.units.scale)
     weights = np.array(found.mechanism.weights)
     moves = mean * weights * scale / np.linalg.norm(weights)

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from mipmech import Instance, Mechanism, certify, recount
 from mipmech.cli import main
-from mipmech.design.caveats import caveats
+from mipmech.design.caveats import beyond_data, caveats
 from mipmech.model import Units
+from mipmech.terminal.rule import outside
 from tests.conftest import ROOT
 from tests.samples import instances, mechanisms
 
@@ -33,7 +34,7 @@ def test_the_example_of_scores_beside_grades():
     assert spread.startswith("sat (standard deviation 1")
     assert "times as much as gpa (1." in spread
     assert "standardise" in spread
-    assert "people move to gpa = 1" in move  # a hundred or so
+    assert "people who respond move to gpa = 1" in move  # a hundred or so
     assert "far outside the data (0 to 4)" in move
     assert "raise the cost" in move
     assert caveats(sample) == [spread]
@@ -70,6 +71,23 @@ def test_numbers_are_in_the_units_of_the_user():
     assert "standardise" not in said
 
 
+def test_who_ends_outside_the_data_is_told():
+    """Two of three who move end below the least, in the user's units."""
+    units = Units((500.0,), (100.0,))
+    sample = Instance.from_arrays(
+        [[0.0], [0.1], [1.0]], [-1.0], visible=[0], cost=1.0, units=units, features=["late"]
+    )
+    rule = recount(sample, Mechanism((-1.0,), 0.5))
+    beyond = beyond_data(rule, rule.covered)
+    assert (beyond.agents, beyond.low, beyond.high, beyond.others) == (2, 500.0, 600.0, ())
+    assert beyond.reached == pytest.approx(450)
+    said = " ".join(outside(rule, rule.covered)["outside"].split())
+    assert said == "2 of them leave the data: late reaches 450, where the data end at 500"
+    inside = recount(sample, Mechanism((-1.0,), -0.05))
+    assert len(inside.covered) == 2
+    assert beyond_data(inside, inside.covered) is None
+
+
 def test_nobody_moves_and_nobody_warns():
     sample = admissions(visible=["gpa"])
     assert caveats(sample, recount(sample, Mechanism((0.0, 1.0), -50.0))) == []
@@ -101,7 +119,7 @@ def test_show_warns(tmp_path, capsys):
     out = capsys.readouterr().out
     assert out.count("\nWarning: ") == 2
     assert main(["show", str(path), "--json"]) == 0
-    assert [s[:3] for s in json.loads(capsys.readouterr().out)["warnings"]] == ["sat", "wit"]
+    assert [s[:3] for s in json.loads(capsys.readouterr().out)["warnings"]] == ["sat", "peo"]
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,10 +16,11 @@ from mipmech import Budget, Instance, Mechanism, best_threshold, certify, recoun
 from mipmech.design.grade import grade_rule
 from mipmech.design.printed import plain, printed
 from mipmech.errors import InputError
-from mipmech.model.edge import fragile, steady
+from mipmech.model.edge import fragile, movers, steady, unsteady
 from mipmech.model.units import Units
 from mipmech.model.written import written_rule
 from mipmech.terminal.design import tell_certificate, tell_solution
+from mipmech.tolerances import STEADY_LOSS
 from tests.conftest import ROOT
 from tests.plain import plain_gain, typed_rule
 from tests.samples import instances, mechanisms
@@ -112,7 +114,7 @@ def test_a_step_off_the_edge_costs_next_to_nothing_and_survives_plain_arithmetic
     stepped = steady(found)
     assert stepped.mechanism.weights == found.mechanism.weights
     assert stepped.mechanism.threshold <= found.mechanism.threshold
-    assert stepped.moved >= found.moved * (1 - Fraction(1, 10**6))
+    assert stepped.moved >= found.moved * (1 - Fraction(STEADY_LOSS))
     size = float(np.abs(found.instance.agents).max())
     if stepped.gain > 0 and size < 1e6:
         mechanism = stepped.mechanism
@@ -201,6 +203,47 @@ def test_what_hangs_on_the_edge():
     assert fragile(rule).agents == 2
     assert fragile(rule).share == pytest.approx(1.999 / 2.499)
     assert fragile(recount(instance, Mechanism((1.0,), 0.9))).agents == 0
+
+
+@pytest.mark.parametrize("standardise", [False, True])
+def test_whoever_stands_on_the_threshold_does_not_move(standardise):
+    """Round thresholds on round data, as people type them first."""
+    rng = np.random.default_rng(5)
+    essay, sat = rng.integers(1, 7, 300).astype(float), rng.integers(20, 80, 300) * 10.0
+    columns = {"essay": essay, "sat": sat}
+    sample = Instance.from_frame(
+        pd.DataFrame(columns), quality={"essay": 1.0}, visible=["essay", "sat"], cost=2.0,
+        standardise=standardise,
+    )  # fmt: skip
+    spread = {"essay": essay.std(), "sat": sat.std()} if standardise else {"essay": 1, "sat": 1}
+    for name, values in columns.items():
+        for threshold in np.unique(values):
+            found = recount(sample, written_rule(sample, {name: 1}, float(threshold)).mechanism)
+            distance = (threshold - values) / spread[name]
+            moving = np.flatnonzero((distance > 0) & (distance <= 0.5))
+            assert movers(found).tolist() == moving.tolist()
+            assert float(found.share(movers(found))) == pytest.approx(len(moving) / 300)
+            assert float(found.accepted_share) == (distance <= 0.5).mean()
+
+
+def test_a_rule_on_a_knife_edge_is_known():
+    instance = Instance.from_arrays([[0.0], [0.5]], [1.0], visible=[0], cost=1.0)
+    found = best_threshold(instance, Mechanism((1.0,), 0.0))
+    assert unsteady(found) == 1
+    assert unsteady(steady(found)) == 0
+
+
+@pytest.mark.parametrize("offset", [1e7, 1e8, 1e9, 1e10])
+def test_rules_survive_plain_arithmetic_far_from_zero(offset):
+    rng = np.random.default_rng(1)
+    for _ in range(5):
+        sample = Instance.from_arrays(
+            offset + rng.standard_normal((25, 3)), rng.standard_normal(3), visible=[0, 1], cost=1.0
+        )
+        found = certify(sample, gap=1e-2)
+        rule = found.mechanism
+        plain = plain_gain(sample, rule.weights, rule.threshold)
+        assert plain >= found.lower * (1 - 1e-15 * offset)
 
 
 def test_a_rule_that_rounding_would_ruin_stays_where_it_is():
