@@ -24,6 +24,7 @@ from mipmech.checker.verdict import Verdict, check
 from mipmech.design.algorithm1 import Solution, solve
 from mipmech.design.certificate import Certificate, certify, certify_density
 from mipmech.design.describe import describe
+from mipmech.design.grade import grade
 from mipmech.errors import InputError
 from mipmech.model.families import make as make_instance
 from mipmech.model.grading import Recount, recount
@@ -60,6 +61,7 @@ __all__ = [
     "check",
     "compare",
     "describe",
+    "grade",
     "learn",
     "make_instance",
     "model",

@@ -32,7 +32,7 @@ def grade(
 ) -> int:
     """What a rule of your own does: exact gain, who moves, share of the best."""
     # Imported here: help comes at once without.
-    from mipmech.design.grade import certified_optimum, grade_rule  # noqa: PLC0415
+    from mipmech.design import grade as grading  # noqa: PLC0415
     from mipmech.model.written import load_rule, written_rule  # noqa: PLC0415
 
     can_be_written(plot, "plot")
@@ -44,11 +44,13 @@ def grade(
     except InputError as error:
         raise error if rule.lstrip().startswith("{") else error.located(rule) from None
     optimum = None
+    if certified is None and grading.is_certificate(value):
+        certified = Path(rule)
     if certified is not None:
         with shell.saying(f"checking {certified}") as watch:
-            optimum = certified_optimum(certified, sample, shell.timer.left, watch)
+            optimum = grading.certified_optimum(certified, sample, shell.timer.left, watch)
     with shell.saying("grading"):
-        found = grade_rule(sample, given, optimum)
+        found = grading.grade(sample, given, optimum=optimum)
     no_picture = draw(shell, found.recount, plot)
     content = {**found.to_dict(), "plot": None if no_picture else written(plot)}
     shell.show(content, "grade.tell_grade", found, plot, no_picture)

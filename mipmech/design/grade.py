@@ -1,19 +1,20 @@
-"""A rule of one's own, graded exactly, and held against what is known of the best."""
+"""Grade a user's rule exactly, and compare it with the best gain that is known."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from mipmech import files
-from mipmech.checker.verdict import check
+from mipmech import files, validation
+from mipmech.checker.verdict import FORMAT, check
 from mipmech.errors import InputError
 from mipmech.model.grading import Recount, recount
 from mipmech.model.instance import Instance
+from mipmech.model.mechanism import Mechanism
 from mipmech.model.thresholds import best_threshold
 from mipmech.model.written import WrittenRule, in_known_units, written_rule
 from mipmech.rationals import clamped, round_down, round_up
@@ -95,13 +96,46 @@ class Graded:
         }
 
 
-def grade_rule(instance: Instance, rule: WrittenRule, optimum: Optimum | None = None) -> Graded:
-    """Grade a rule; by default against what the instance's file knows of the best gain."""
-    if optimum is None and instance.known is not None:
-        known = instance.known
+def grade(
+    sample: Instance,
+    rule: WrittenRule | Mechanism | Mapping[str, Any],
+    threshold: float | None = None,
+    optimum: Optimum | None = None,
+) -> Graded:
+    """Grade a rule of your own exactly, and compare it with the best gain that is known.
+
+    Parameters
+    ----------
+    sample : Instance
+        The sample.
+    rule : mapping or Mechanism
+        Weights by feature, in the units in which the data came (`units` of the sample); or an
+        object with "weights" and "threshold", such as a result's ``to_dict()``.
+    threshold : float, optional
+        The score to reach, in the same units; instead of the one in the object.
+    optimum : Optimum, optional
+        What is known of the best gain; by default what the instance's file says.
+
+    Examples
+    --------
+    >>> sample = Instance.from_arrays(
+    ...     [[3.0, 500.0], [2.5, 600.0]], {"gpa": 1.0}, visible=["gpa", "sat"],
+    ...     features=["gpa", "sat"], cost=2.0,
+    ... )
+    >>> float(grade(sample, {"gpa": 1}, threshold=3.0).recount.gain)
+    0.25
+    """
+    if not isinstance(rule, WrittenRule):
+        given: object = rule.to_dict() if isinstance(rule, Mechanism) else rule
+        if not isinstance(given, Mapping):
+            said = f"is {validation.kind(given)}; give weights by feature, or a mechanism"
+            raise InputError(said, field="rule")
+        rule = written_rule(sample, given, threshold)
+    if optimum is None and sample.known is not None:
+        known = sample.known
         optimum = Optimum(known.lower, known.upper, f"the file: {known.how}")
-    found = recount(instance, rule.mechanism)
-    return Graded(rule, found, _best(instance, rule, found), optimum)
+    found = recount(sample, rule.mechanism)
+    return Graded(rule, found, _best(sample, rule, found), optimum)
 
 
 def _best(
@@ -127,6 +161,12 @@ def _best(
         if graded.gain >= enough:
             return typed, graded
     return exact, recount(found.instance, exact.mechanism)
+
+
+def is_certificate(value: Mapping[str, Any]) -> bool:
+    """Whether the object that holds a rule is a certificate of the greatest gain."""
+    claim = value.get("claim")
+    return value.get("format") == FORMAT and isinstance(claim, dict) and claim.get("kind") == "gain"
 
 
 def certified_optimum(

@@ -32,6 +32,8 @@ EXAMPLE = '{"gpa": 2, "sat": 3}'
 # Where the objects of this program keep their rule: results, and certificates.
 KEPT = ("mechanism", "witness")
 PARTS = ("weights", "threshold", "view_weights")
+# What else stands beside them in a rule as it is printed.
+PRINTED = ("text", "gain", "density", "share", "digits")
 
 
 @dataclass(frozen=True)
@@ -147,7 +149,7 @@ def _with_parts(
     instance: Instance, value: Mapping[str, Any], threshold: float | None
 ) -> WrittenRule:
     for key in value:
-        if key not in PARTS:
+        if key not in PARTS + PRINTED:
             said = f"has {shorten(key)}{did_you_mean(key, PARTS)}; a rule has {', '.join(PARTS)}"
             raise InputError(said, field="rule")
     weights, kept = value["weights"], value.get("threshold")

@@ -93,7 +93,7 @@ def _best(found: Graded) -> str:
         return "no threshold gains with these weights: raising this score does not raise quality"
     rule, best = found.best
     if best.gain <= gain:
-        return "the best for these weights"
+        return "no other is better for these weights"
     share = f": this one has {below(100 * gain / best.gain, 3)}% of that" if gain > 0 else ""
     return (
         f"the best for these weights is {_number(rule.threshold)}, with a gain of"

@@ -21,7 +21,7 @@ from mipmech import (
     recount,
 )
 from mipmech.cli import main
-from mipmech.design.grade import Optimum, grade_rule
+from mipmech.design.grade import Optimum, grade
 from mipmech.design.printed import printed
 from mipmech.model import Known, Side
 from mipmech.model.units import Units
@@ -39,7 +39,7 @@ def test_a_rule_that_the_program_printed_is_graded_as_itself(data):
     rule = data.draw(mechanisms(sample))
     kept = json.loads(json.dumps(rule.to_dict()))
     for held in (kept, {"mechanism": kept, "gain": 1}, {"witness": kept}):
-        found = grade_rule(sample, written_rule(sample, held))
+        found = grade(sample, written_rule(sample, held))
         assert found.recount.gain == recount(sample, rule).gain
         assert found.recount.covered.tolist() == recount(sample, rule).covered.tolist()
 
@@ -82,7 +82,7 @@ def test_in_known_units_the_rule_is_about_known_numbers(data):
 def test_the_best_threshold_has_the_gain_that_is_shown(data):
     sample = data.draw(instances(kinds=("visible",)))
     rule = data.draw(mechanisms(sample))
-    found = grade_rule(sample, written_rule(sample, rule.to_dict()))
+    found = grade(sample, written_rule(sample, rule.to_dict()))
     if found.best is None:
         assert found.recount.gain <= 0
         return
@@ -95,10 +95,10 @@ def test_the_best_threshold_has_the_gain_that_is_shown(data):
 def test_weights_of_any_length():
     sample = make_instance("ties", 30, 2, seed=1)
     best = certify(sample).mechanism
-    usual = grade_rule(sample, written_rule(sample, best.to_dict(), 0.0))
+    usual = grade(sample, written_rule(sample, best.to_dict(), 0.0))
     for power in (-500, 500):
         long = [w * 2.0**power for w in best.weights]
-        found = grade_rule(sample, written_rule(sample, {"weights": long}, 0.0))
+        found = grade(sample, written_rule(sample, {"weights": long}, 0.0))
         assert found.recount.gain == usual.recount.gain
         assert found.best[1].gain == pytest.approx(usual.best[1].gain, rel=1e-5)
 
@@ -106,24 +106,24 @@ def test_weights_of_any_length():
 def test_shares_are_stated_against_both_ends():
     sample = make_instance("ties", 30, 2, seed=1)
     rule = written_rule(sample, certify(sample).mechanism.to_dict())
-    gain = float(grade_rule(sample, rule).recount.gain)
-    assert grade_rule(sample, rule).share is None  # nothing is known
+    gain = float(grade(sample, rule).recount.gain)
+    assert grade(sample, rule).share is None  # nothing is known
     for ends, share in (
         ((gain * 2, gain * 4), (0.25, 0.5)),
         ((gain / 2, gain * 2), (0.5, 1.0)),
         ((0.0, gain * 2), (0.5, 1.0)),
         ((gain, gain), (1.0, 1.0)),
     ):
-        found = grade_rule(sample, rule, Optimum(*ends, "somebody"))
+        found = grade(sample, rule, optimum=Optimum(*ends, "somebody"))
         assert found.share == pytest.approx(share)
         assert not found.contradicted
     known = replace(sample, known=Known(gain / 4, gain / 2, "by mistake"))
-    assert grade_rule(known, rule).contradicted
+    assert grade(known, rule).contradicted
 
 
 def test_a_rule_against_quality():
     sample = Instance.from_arrays([[0.0], [1.0]], [1.0], visible=[0], cost=1.0)
-    found = grade_rule(sample, written_rule(sample, {"x0": -1}, 0.5))
+    found = grade(sample, written_rule(sample, {"x0": -1}, 0.5))
     assert found.recount.gain < 0
     assert found.best is None
 
@@ -179,7 +179,7 @@ def test_a_view_takes_a_rule_in_few_digits_as_one_on_the_features_that_it_names(
     sample = replace(Instance.load(VIEW), units=None)
     rule = printed(best_threshold(sample, Mechanism.on_view(sample, [0.1, 1.0], 0.0)))
     weights = {name: float(w) for name, w in rule.weights.items()}
-    found = grade_rule(sample, written_rule(sample, weights, float(rule.threshold)))
+    found = grade(sample, written_rule(sample, weights, float(rule.threshold)))
     assert 0 < found.rule.off < 1e-2
     assert found.recount.gain == rule.gain
 
@@ -237,7 +237,7 @@ def test_a_rule_from_a_file_against_a_certificate(capsys, tmp_path):
     assert status == 0
     assert shown["share"]["lower"] >= 0.999
     assert shown["optimum"]["source"].endswith(", proved")
-    status, out, _ = run(capsys, "grade", path, "--rule", proof)
+    status, out, _ = run(capsys, "grade", path, "--rule", '{"x0": 1}', "--threshold", 0)
     assert "--certified takes it" in " ".join(out.split())
     status, out, _ = run(capsys, "grade", path, "--rule", proof, "--threshold", -1000, "--json")
     assert json.loads(out)["gain"] == 0
@@ -272,6 +272,32 @@ def test_a_file_that_is_wrong_about_the_best_is_told(capsys, tmp_path):
     status, out, _ = run(capsys, "grade", tmp_path / "a.json", "--rule", tmp_path / "rule.json")
     assert status == 1
     assert "contradicted: this rule gains more" in " ".join(out.split())
+
+
+def test_a_certificate_is_its_own_optimum(tmp_path, capsys):
+    sample = make_instance("gaussian-mixture", agents=20, rank=2, seed=1)
+    sample.save(tmp_path / "a.json")
+    certify(replace(sample, path=tmp_path / "a.json")).save(tmp_path / "proof.json")
+    status, out, _ = run(capsys, "grade", tmp_path / "a.json", "--rule", tmp_path / "proof.json")
+    assert status == 0
+    assert "proof.json, proved); this is between 99.9% and 100% of it" in " ".join(out.split())
+
+
+def test_a_printed_rule_is_read_back_from_its_json():
+    sample = make_instance("gaussian-mixture", agents=20, rank=2, seed=1)
+    rule = certify(sample).printed
+    assert grade(sample, rule.to_dict()).recount.gain == rule.gain
+
+
+def test_rules_in_python():
+    sample = Instance.load(STUDENTS)
+    name = sample.feature_names[sample.view.columns[0]]
+    found = grade(sample, {name: 1}, threshold=0.5)
+    assert found.recount.gain == grade(sample, found.rule.mechanism).recount.gain
+    with pytest.raises(InputError, match="rule: is the text 'gpa'; give weights by feature"):
+        grade(sample, "gpa")
+    with pytest.raises(InputError, match="threshold: is missing"):
+        grade(sample, {name: 1})
 
 
 def test_people_have_names(capsys, monkeypatch):

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mipmech import Budget, Instance, Mechanism, best_threshold, certify, recount, solve
-from mipmech.design.grade import grade_rule
+from mipmech.design.grade import grade
 from mipmech.design.printed import plain, printed
 from mipmech.errors import InputError
 from mipmech.model.edge import fragile, movers, steady, unsteady
@@ -154,7 +154,7 @@ def test_no_printed_rule_is_above_what_was_proved():
             assert rule.gain <= best.upper
             weights, threshold = typed_rule(f"accept if {rule}", instance.feature_names)
             typed = dict(zip(instance.feature_names, weights, strict=True))
-            again = grade_rule(instance, written_rule(instance, typed, threshold))
+            again = grade(instance, written_rule(instance, typed, threshold))
             assert again.recount.gain == rule.gain
             if digits is None:
                 assert plain_gain(instance, weights, threshold) >= 0.998 * rule.gain
