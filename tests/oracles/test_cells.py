@@ -20,6 +20,7 @@ from mipmech import (
     Budget,
     InputError,
     Instance,
+    Mechanism,
     best_threshold,
     certify,
     certify_density,
@@ -425,6 +426,59 @@ def test_densities_agree_wild(seed):
 @pytest.mark.parametrize("seed", range(4))
 def test_densities_agree_with_the_milp(seed):
     compare_densities(seed, 6, wild=False, milp=True)
+
+
+@pytest.mark.parametrize("oracle", ["cells-soft", "milp-soft"])
+@pytest.mark.parametrize("share", [1.0, 0.999999, 0.7])
+@pytest.mark.parametrize("seed", range(8))
+def test_no_soft_bound_is_below_a_rule_in_its_band(oracle, share, seed):
+    """Near η = ‖p‖ the band is wide in angle: its rules differ by 1e-6, and bounds hold for all."""
+    rng = np.random.default_rng(seed)
+    k = 1 + seed % 3
+    instance = Instance.from_arrays(
+        rng.standard_normal((int(rng.integers(2, 20)), k + 1)), rng.standard_normal(k + 1),
+        visible=list(range(k)), cost=float(10 ** rng.uniform(-0.5, 3)),
+    )  # fmt: skip
+    geometry = reduce(instance)
+    if k == 1 and share < 1:
+        return
+    answer = oracle_named(oracle)(geometry, share * geometry.p_norm, PATIENCE)
+    assert answer.gap < 0.01
+    p, found = geometry.p / np.linalg.norm(geometry.p), 0
+    for _ in range(60):
+        along = min(1.0, share - rng.uniform(0.0, 0.99) * geometry.band)
+        across = rng.standard_normal(k)
+        across -= (across @ p) * p
+        if k > 1:
+            across *= math.sqrt(1 - along**2) / np.linalg.norm(across)
+        rule = best_threshold(instance, from_reduced(geometry, along * p + across, 0.0))
+        if rule.eta_within(answer.eta, geometry.band * geometry.p_norm):
+            found += 1
+            assert rule.soft_density_below <= answer.upper
+    assert found > 0
+
+
+def test_the_soft_bound_that_was_false():
+    """Falling lines were drawn with the least score instead of the greatest: 5e-5 too low."""
+    agents = [[-0.2, 0.4], [-0.5, 1.7], [-0.6, -2.7]]
+    instance = Instance.from_arrays(agents, [1.0, 0.0], cost=10.0, visible=[0, 1])
+    geometry = reduce(instance)
+    answer = oracle_named("cells-soft")(geometry, geometry.p_norm, PATIENCE)
+    rule = best_threshold(instance, Mechanism((1.0, -1.38e-6), 0.0))
+    assert rule.eta_within(answer.eta, geometry.band * geometry.p_norm)
+    assert answer.upper >= rule.soft_density_below
+
+
+@pytest.mark.parametrize("oracle", ["cells-soft", "milp-soft", "cells", "milp"])
+def test_answers_keep_their_value_in_plain_arithmetic(oracle):
+    instance = Instance.load(ROOT / "instances/small/adversarial-m60-k2-s11.json")
+    answer = oracle_named(oracle)(reduce(instance), 0.9 * reduce(instance).p_norm, PATIENCE)
+    w, b = np.array(answer.mechanism.weights), answer.mechanism.threshold
+    distance = b - instance.agents @ w
+    inside = (distance >= 0) & (distance <= np.linalg.norm(w) / instance.cost)
+    value = distance / np.linalg.norm(w) if answer.soft else np.ones(len(inside))
+    plain = np.average(np.where(inside, value, 0.0), weights=instance.weights)
+    assert plain >= float(answer.lower) * (1 - 1e-9)
 
 
 @pytest.mark.slow

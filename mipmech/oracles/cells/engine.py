@@ -184,6 +184,8 @@ def _search_at(
         problem = replace(problem, kind=kernel.DENSITY, weight=weight, finest=FINEST_DENSITY)
     else:
         best = Keeper(lambda found: found.soft_density_below)
+        # No cell is so small that its bound is off by less than the slack.
+        problem = replace(problem, finest=max(problem.finest, float(part.weight @ slack)))
         factor = 1 / (1 - max(goal.gap, LEAST_GAP))
 
     def offer(v: Floats, _estimate: float) -> float:

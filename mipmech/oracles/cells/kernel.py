@@ -387,6 +387,11 @@ def _tilted_bound(  # type: ignore[no-untyped-def]
             for j in range(d):
                 total[2 + j] += change * y[j, place]
                 residual[1 + j] -= change * (y[j, place] - t * unit[j])
+    # Lines were drawn with the least score that rounding allows; on a falling line the greatest
+    # counts.
+    for place in range(out, out + kept):
+        if slopes[place - out] < 0.0:
+            constant -= 2.0 * slopes[place - out] * slack[place]
     # Gain = (u·p)(K + W b − C − u·S), around the centre.
     value = constant + total[0] * middle - total[1]
     spread = abs(total[0]) * room

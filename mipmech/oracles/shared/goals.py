@@ -15,6 +15,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from mipmech.model.edge import steady
 from mipmech.model.grading import Recount
 from mipmech.model.mechanism import Mechanism
 from mipmech.model.thresholds import best_threshold, densest_threshold
@@ -156,8 +157,8 @@ class SoftDensity:
         return float(ends[soft.argmax()])
 
     def grade(self, direction: Mechanism) -> Recount:
-        """The best threshold along a direction."""
-        return best_threshold(self.part.geometry.instance, direction)
+        """The best threshold along a direction, stepped off the edge."""
+        return steady(best_threshold(self.part.geometry.instance, direction), self.gap / 4)
 
     def value(self, found: Recount) -> float:
         """Soft density in multiples of the unit, rounded down."""
