@@ -152,7 +152,7 @@ def _best(
     multiple = Fraction(rule.mechanism.weights[j]) / Fraction(best.mechanism.weights[j])
     level = clamped(Fraction(best.mechanism.threshold) * multiple)
     exact = in_known_units(instance, rule.mechanism.at(level))
-    enough = best.gain * (1 - Fraction(NEARLY))
+    enough = max(found.gain, best.gain * (1 - Fraction(NEARLY)))
     for digits in range(FEWEST, MOST + 1):
         # Rounded down: up would be beyond the reach of whoever decides where it is best.
         shown = float(below(Fraction(exact.threshold), digits))

@@ -96,7 +96,7 @@ class PrintedRule:
 
     def __str__(self) -> str:
         terms = sorted(self.weights.items(), key=lambda term: -abs(term[1]))
-        if len(terms) == 1 and terms[0][1] == 1:
+        if len(terms) == 1 and terms[0][1] == 1 and not terms[0][0][:1].isdigit():
             score = terms[0][0]
         else:
             score = " ".join(f"{plain(value, '+')} {name}" for name, value in terms).lstrip("+")

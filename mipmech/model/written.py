@@ -132,7 +132,8 @@ def written_rule(
     names = instance.feature_names
     if not value:
         raise InputError(f"is empty; give weights such as '{EXAMPLE}'", field="rule")
-    if not set(value) <= set(names):
+    parts = isinstance(value.get("weights"), (dict, list))  # a feature may have that name
+    if parts or not set(value) <= set(names):
         for key in KEPT:
             if isinstance(value.get(key), dict):
                 return written_rule(instance, value[key], threshold)

@@ -289,6 +289,27 @@ def test_a_printed_rule_is_read_back_from_its_json():
     assert grade(sample, rule.to_dict()).recount.gain == rule.gain
 
 
+def test_features_may_be_named_like_the_parts_of_a_rule():
+    sample = Instance.from_arrays(
+        [[0.0, 1.0]], [1.0, 1.0], visible=[0, 1], cost=1.0, features=["weights", "threshold"]
+    )
+    weights = {"weights": 1.0, "threshold": 0.5}
+    rule = written_rule(sample, {"weights": weights, "threshold": 1.0})
+    assert rule.mechanism == written_rule(sample, weights, 1.0).mechanism
+
+
+def test_a_lone_feature_that_begins_with_a_digit_keeps_its_weight():
+    sample = Instance.from_arrays([[0.0]], [1.0], visible=[0], cost=1.0, features=["1 2"])
+    assert str(certify(sample).printed).startswith("1 1 2 ≥ ")
+
+
+@given(st.data())
+def test_no_threshold_that_is_called_best_is_below_ones_own(data):
+    sample = data.draw(instances())
+    found = grade(sample, data.draw(mechanisms(sample)))
+    assert found.best is None or found.best[1].gain >= found.recount.gain
+
+
 def test_rules_in_python():
     sample = Instance.load(STUDENTS)
     name = sample.feature_names[sample.view.columns[0]]
