@@ -145,14 +145,14 @@ def _best(
     if found.line.rate <= 0:
         return None
     best = best_threshold(found.instance, rule.mechanism)
-    if best.gain <= found.gain:
+    if best.gain * (1 - Fraction(NEARLY)) <= found.gain:
         return rule, found
     # Very long weights come back as another multiple of themselves.
     j = found.line.columns[0]
     multiple = Fraction(rule.mechanism.weights[j]) / Fraction(best.mechanism.weights[j])
     level = clamped(Fraction(best.mechanism.threshold) * multiple)
     exact = in_known_units(instance, rule.mechanism.at(level))
-    enough = max(found.gain, best.gain * (1 - Fraction(NEARLY)))
+    enough = best.gain * (1 - Fraction(NEARLY))
     for digits in range(FEWEST, MOST + 1):
         # Rounded down: up would be beyond the reach of whoever decides where it is best.
         shown = float(below(Fraction(exact.threshold), digits))
