@@ -18,7 +18,7 @@ import typer
 
 from mipmech.budget import Budget, Event, Timer
 from mipmech.errors import InputError
-from mipmech.files import reason, try_writing
+from mipmech.files import try_writing
 from mipmech.text import relative_gap
 from mipmech.version import __version__
 
@@ -104,9 +104,6 @@ class Shell:
         except InputError as error:
             found = error.located(file)
             self.lost.append(InputError(found.message, file=found.file, field=found.field or field))
-        except OSError as error:
-            said = f"cannot be written: {reason(error)}"
-            self.lost.append(InputError(said, file=file, field=field))
         except KeyboardInterrupt:
             said = "was not written: interrupted"
             self.lost.append(InputError(said, file=file, field=field))
@@ -232,9 +229,6 @@ def can_be_written(file: Path | None, field: str) -> None:
         try_writing(file)
     except InputError as error:
         raise InputError(error.message, file=file, field=field) from None
-    except OSError as error:
-        said = f"cannot be written: {reason(error)}"
-        raise InputError(said, file=file, field=field) from None
 
 
 def draw(shell: Shell, found: Any, plot: Path | None) -> str | None:

@@ -124,12 +124,7 @@ def save(figure: Figure, path: str | Path) -> None:
         raise InputError(
             f"has an unknown ending; the known ones are {known}", file=file, field="plot"
         ) from None
-    try:
-        files.write(file, drawn.getvalue())
-    except OSError as error:
-        raise InputError(
-            f"cannot be written: {files.reason(error)}", file=file, field="plot"
-        ) from None
+    files.write(file, drawn.getvalue())
 
 
 def _short(text: str, width: int) -> str:

@@ -60,10 +60,7 @@ def report(folder: str | Path, output: str | Path | None = None, format: Format 
         _check_output(file, source)
     text = makers[format](view_of(read(source), source))
     if file is not None:
-        try:
-            files.write(file, text.encode())
-        except OSError as error:
-            raise InputError(f"cannot be written: {files.reason(error)}", file=file) from None
+        files.write(file, text.encode())
     return text
 
 

@@ -114,7 +114,7 @@ def full(sample, monkeypatch):
     def failing(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("mipmech.files.write", failing)
+    monkeypatch.setattr("os.fsync", failing)
 
 
 RESULTS = {

@@ -364,10 +364,7 @@ class LearningCurve:
         """
         file = make_folder(folder) / FILE
         text = json.dumps(self.to_dict(), indent=1, ensure_ascii=False, allow_nan=False)
-        try:
-            files.write(file, text.encode())
-        except OSError as error:
-            raise InputError(f"cannot be written: {files.reason(error)}", file=file) from None
+        files.write(file, text.encode())
         return file
 
 
