@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mipmech import Budget, Certificate, certify, make_instance
+from mipmech import Budget, Certificate, Instance, certify, check, make_instance
 from mipmech.design.describe import describe
 from mipmech.design.folds import held_out
 from mipmech.errors import InputError
@@ -33,3 +33,23 @@ def test_a_sample_is_an_instance_its_geometry_or_its_file(call, tmp_path):
             call(wrong)
     with pytest.raises(InputError, match="cannot be read: no such file"):
         call(tmp_path / "missing.json")
+
+
+def test_a_certificate_is_given_in_any_of_its_forms(tmp_path):
+    sample = make_instance("ties", 20, 2, seed=1)
+    sample.save(tmp_path / "sample.json")
+    found = certify(Instance.load(tmp_path / "sample.json"))
+    found.save(tmp_path / "proof.json")
+    assert check(found).accepted
+    assert check(found.content(), sample).accepted
+    assert check(tmp_path / "proof.json").accepted
+    with pytest.raises(InputError, match="cannot be read: no such file"):
+        check(tmp_path / "missing.json")
+    with pytest.raises(InputError, match="give a Certificate or its file"):
+        check(None)
+    with pytest.raises(InputError) as fault:
+        check(tmp_path / "sample.json")
+    assert fault.value.field == "format"
+    (tmp_path / "sample.json").unlink()
+    with pytest.raises(InputError, match="--instance FILE"):
+        check(tmp_path / "proof.json")
