@@ -18,7 +18,7 @@ from mipmech.design.folds import held_out, split
 from mipmech.model.parts import part
 from mipmech.model.units import Units
 from mipmech.rationals import exact_sum
-from mipmech.terminal.folds import held_out_entry
+from mipmech.terminal.design import held_out_entry
 from tests.conftest import ROOT
 from tests.samples import instances, mechanisms
 
