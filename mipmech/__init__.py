@@ -20,9 +20,10 @@ coordinates, `mipmech.theory` the paper's statements, `mipmech.studies` batches.
 
 from mipmech import model, theory
 from mipmech.budget import Budget
-from mipmech.checker.verdict import Verdict, check
+from mipmech.checker.verdict import Verdict
 from mipmech.design.algorithm1 import Solution, solve
 from mipmech.design.certificate import Certificate, certify, certify_density
+from mipmech.design.checking import check
 from mipmech.design.describe import describe
 from mipmech.design.grade import grade
 from mipmech.errors import InputError

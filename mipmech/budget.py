@@ -11,9 +11,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from fractions import Fraction
+from numbers import Integral, Real
 from types import FrameType
 
-from mipmech.errors import InputError
+from mipmech.errors import InputError, shorten
 from mipmech.rationals import round_down, round_up
 
 
@@ -89,12 +90,10 @@ class Budget:
     watch: Callable[[Event], None] | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if not self.seconds >= 0:
-            raise InputError(f"is {self.seconds}; give 0 or more", field="seconds")
-        if self.threads < 1:
-            raise InputError(f"is {self.threads}; give 1 or more", field="threads")
-        if self.nodes is not None and self.nodes < 0:
-            raise InputError(f"is {self.nodes}; give 0 or more", field="nodes")
+        _check("seconds", self.seconds, 0, Real)
+        _check("threads", self.threads, 1, Integral)
+        if self.nodes is not None:
+            _check("nodes", self.nodes, 0, Integral)
 
     def start(self) -> Timer:
         """Start the clock."""
@@ -111,22 +110,55 @@ class Budget:
         return replace(self, seconds=timer.left)
 
 
-# Seconds that no clock counts.
-_UNCOUNTED = [0.0]
+def _check(field: str, value: object, least: int, kind: type) -> None:
+    """Refuse what is no number, or one that is too small; booleans are no numbers."""
+    if not isinstance(value, kind) or isinstance(value, bool):
+        number = "a whole number" if kind is Integral else "a number"
+        said = f"is {shorten(value)}; give {number}, {least} or more, or leave it out"
+        raise InputError(said, field=field)
+    if not value >= least:  # type: ignore[operator]
+        raise InputError(f"is {value}; give {least} or more", field=field)
 
 
-def _now() -> float:
-    return time.monotonic() - _UNCOUNTED[0]
+class _Clock:
+    """The time that all clocks count; it stands still while anything is off the clock."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._stopped_by = 0
+        self._stopped_at = 0.0
+        self._uncounted = 0.0
+
+    def now(self) -> float:
+        with self._lock:
+            moment = self._stopped_at if self._stopped_by else time.monotonic()
+            return moment - self._uncounted
+
+    def stop(self) -> None:
+        with self._lock:
+            if not self._stopped_by:
+                self._stopped_at = time.monotonic()
+            self._stopped_by += 1
+
+    def go_on(self) -> None:
+        with self._lock:
+            self._stopped_by -= 1
+            if not self._stopped_by:
+                self._uncounted += time.monotonic() - self._stopped_at
+
+
+_CLOCK = _Clock()
+_now = _CLOCK.now
 
 
 @contextmanager
 def off_the_clock() -> Iterator[None]:
-    """No clock counts what is done inside: for what is done once on a machine, one at a time."""
-    began = time.monotonic()
+    """All clocks stand still while this goes on, in whatever thread."""
+    _CLOCK.stop()
     try:
         yield
     finally:
-        _UNCOUNTED[0] += time.monotonic() - began
+        _CLOCK.go_on()
 
 
 # The clocks that Ctrl-C stops; only the main thread, where signals arrive, has any.

@@ -8,6 +8,8 @@ from __future__ import annotations
 import os
 import secrets
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from mipmech.errors import InputError, shorten
@@ -57,39 +59,51 @@ def read_text(path: Path) -> str:
 def write(file: Path, data: bytes) -> None:
     """Replace a file in one step; through a link, the file that it leads to.
 
-    Raises `InputError` for what must not be replaced: a folder, a device, a file that is read-only.
+    Raises `InputError` if it cannot be written, or must not be replaced: a folder, a device, a file
+    that is read-only.
     """
-    file = _replaceable(file)
-    handle, temporary = _new_beside(file)
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(data)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(temporary, file)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+    with _as_input(file):
+        place = _replaceable(file)
+        handle, temporary = _new_beside(place)
+        try:
+            with os.fdopen(handle, "wb") as stream:
+                stream.write(data)
+                stream.flush()
+                os.fsync(stream.fileno())
+            os.replace(temporary, place)
+        except BaseException:
+            os.unlink(temporary)
+            raise
 
 
 def try_writing(file: Path) -> None:
     """Raise what `write` would raise, as far as that can be known before; leaves nothing behind."""
-    handle, temporary = _new_beside(_replaceable(file))
-    os.close(handle)
-    os.unlink(temporary)
+    with _as_input(file):
+        handle, temporary = _new_beside(_replaceable(file))
+        os.close(handle)
+        os.unlink(temporary)
+
+
+@contextmanager
+def _as_input(file: Path) -> Iterator[None]:
+    """A file that cannot be written is bad input, whatever the system says of it."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(f"cannot be written: {reason(error)}", file=file) from error
 
 
 def _replaceable(file: Path) -> Path:
-    """The file that a path leads to, if it may be replaced."""
-    file = file.resolve()
-    if file.is_dir():
+    """The place that a path leads to, if what is there may be replaced."""
+    place = file.resolve()
+    if place.is_dir():
         raise InputError("is a folder; give the name of a file in it", file=file)
-    if file.exists() and not file.is_file():
+    if place.exists() and not place.is_file():
         raise InputError("is not a plain file, so it is not replaced; choose another", file=file)
     # Replacing asks only for a writable folder; but what somebody has protected stays.
-    if file.exists() and not (file.stat().st_mode & WRITABLE and os.access(file, os.W_OK)):
+    if place.exists() and not (place.stat().st_mode & WRITABLE and os.access(place, os.W_OK)):
         raise InputError("is read-only, so it is not replaced; choose another", file=file)
-    return file
+    return place
 
 
 def _new_beside(file: Path) -> tuple[int, Path]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import sys
 from collections.abc import Callable
 
@@ -62,9 +63,31 @@ def _run(given: list[str]) -> int:
         if text.startswith("Usage:"):  # a command was wanted and none was given
             print(text)
         else:
-            text = text if text.endswith((".", ")")) else f"{text}."
-            _complain(InputError(f"{text} Try 'mipmech --help'."), "--json" in given)
+            context = getattr(error, "ctx", None)
+            names = [known.name for known in app.registered_commands]
+            names += [group.name for group in app.registered_groups]
+            program = " ".join(["mipmech", *(word for word in given[:1] if word in names)])
+            program = program if context is None else context.command_path
+            _complain(InputError(f"{_sentence(text)} Try '{program} --help'."), "--json" in given)
         return 2
+
+
+# What the parser says, and what it means.
+PLAIN = (
+    (r"Value error, ", ""),
+    (r"Input should be a valid integer.*", "give a whole number"),
+    (r"Input should be a valid number.*", "give a number"),
+    (r"Got unexpected extra arguments?(\(s\))? \((.*)\)", r"Too many arguments: \2"),
+    (r" \(Possible options: (.*)\)", r". Did you mean \1?"),
+    (r"\?\.$", "?"),
+)
+
+
+def _sentence(text: str) -> str:
+    """A usage error of the parser as a sentence."""
+    for said, meant in PLAIN:
+        text = re.sub(said, meant, text)
+    return text if text.endswith((".", "?")) else f"{text}."
 
 
 def _complain(error: InputError, as_json: bool) -> None:

@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from mipmech.cli.counting import counting
-from mipmech.cli.shell import Shell, app, can_be_written, command
+from mipmech.cli.shell import Shell, app, check_outputs, command
 from mipmech.cli.workers import (
     LocalCluster,
     Retry,
@@ -161,7 +161,7 @@ def export(
 
     if output is None and shell.as_json:
         raise InputError("is missing: say where the table goes, -o FILE", field="output")
-    can_be_written(output, "output")
+    check_outputs([folder], output=output)
     with shell.saying(f"reading {folder}"):
         text = batch.export_run(folder, output, kind)
     if output is None:

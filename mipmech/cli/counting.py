@@ -23,7 +23,7 @@ class Counting:
 
     def __init__(
         self,
-        show: Callable[[int, int, float, str, str], None],
+        show: Callable[[int, int, float, list[str], str], None],
         say: Callable[[str], None],
         first: Callable[[str], None] = lambda _: None,
     ) -> None:
@@ -37,9 +37,9 @@ class Counting:
 
     def ran(self, now: Progress) -> None:
         """A batch has come so far."""
-        failed = f"{now.failed} without result, " if now.failed else ""
-        rate = f"{now.rate:.3g} jobs/s, " if now.rate >= 1 else f"{60 * now.rate:.3g} jobs/min, "
-        self._show(now.done, now.total, now.left, f"{failed}{rate if now.rate else ''}", now.note)
+        rate = f"{now.rate:.3g} jobs/s" if now.rate >= 1 else f"{60 * now.rate:.3g} jobs/min"
+        parts = [f"{now.failed} without result"] * bool(now.failed) + [rate] * bool(now.rate)
+        self._show(now.done, now.total, now.left, parts, now.note)
 
 
 def _harmless(tell: Callable[..., None]) -> Callable[..., None]:
@@ -71,12 +71,13 @@ def _log() -> Counting:
     told = -1
     when = time.monotonic()
 
-    def show(done: int, total: int, left: float, rest: str, _note: str) -> None:
+    def show(done: int, total: int, left: float, rest: list[str], _note: str) -> None:
         nonlocal told, when
         tenth = 10 * done // max(total, 1)
         if tenth > told or time.monotonic() - when > EVERY:
             told, when = tenth, time.monotonic()
-            say(f"{done} of {total} done, {rest}about {estimate(left)} left")
+            ahead = [f"about {estimate(left)} left"] * (done < total)
+            say(", ".join([f"{done} of {total} done", *rest, *ahead]))
 
     def say(text: str) -> None:
         print(text, file=sys.stderr, flush=True)
@@ -102,14 +103,15 @@ def _bar() -> Iterator[Counting]:
             if fields["until"] is None:
                 return Text(fields["note"])
             left = max(0.0, fields["until"] - time.monotonic())
-            return Text(f"{fields['rest']}about {estimate(left)} left; {fields['note']}")
+            ahead = [f"about {estimate(left)} left"] * (not task.finished)
+            return Text("; ".join([", ".join([*fields["rest"], *ahead]), fields["note"]]))
 
     with Bar(
         BarColumn(bar_width=20), MofNCompleteColumn(), Left(), console=console, transient=True
     ) as bar:
-        task = bar.add_task("", total=None, rest="", until=None, note="starting the workers")
+        task = bar.add_task("", total=None, rest=[], until=None, note="starting the workers")
 
-        def show(done: int, total: int, left: float, rest: str, note: str) -> None:
+        def show(done: int, total: int, left: float, rest: list[str], note: str) -> None:
             until = time.monotonic() + left
             bar.update(task, completed=done, total=total, rest=rest, until=until, note=note)
 

@@ -11,18 +11,16 @@ from typing import Annotated, Any, Literal
 import typer
 
 from mipmech.budget import Budget
-from mipmech.checker.verdict import InstanceNotFound
-from mipmech.cli.folds import Folding, Folds, FoldSeed, folded
+from mipmech.cli.folds import Folds, FoldSeed, check_options, first_part, folded, on_folds
 from mipmech.cli.shell import (
     InstanceFile,
     Plot,
     Shell,
     Threads,
     answering,
-    can_be_written,
+    check_outputs,
     closing_in,
     command,
-    draw,
     written,
 )
 from mipmech.cli.workers import (
@@ -34,17 +32,19 @@ from mipmech.cli.workers import (
 )
 from mipmech.design import algorithm1, certificate
 from mipmech.design.baselines import Rival, check_names, rivals
-from mipmech.design.certificate import DEFAULT_GAP, certify_density, check_on
+from mipmech.design.certificate import DEFAULT_GAP, certify_density
+from mipmech.design.checking import check as check_certificate
 from mipmech.design.describe import describe
+from mipmech.design.movers import save_movers
 from mipmech.design.printed import PrintedRule, check_digits, printed
 from mipmech.errors import InputError
-from mipmech.files import reason
 from mipmech.model import families
 from mipmech.model.geometry import Geometry, reduce
 from mipmech.model.instance import Instance
 from mipmech.oracles.base import Answer, Oracle, infeasible
 from mipmech.oracles.call import eta_of
 from mipmech.oracles.registry import REGISTRY, oracle_named
+from mipmech.plots.drawn import Drawn
 from mipmech.workers.processes import cores
 
 
@@ -55,19 +55,18 @@ def show(
     plot: Plot = None,
 ) -> int:
     """What is in an instance, and what the paper's closed-form rules would do on it."""
-    can_be_written(plot, "plot")
+    check_outputs([instance], plot=plot)
     with shell.saying(f"reading {instance}"):
         sample = Instance.load(instance)
     with shell.saying("grading the closed-form rules"):
         description = describe(sample, shell.timer)
     rule = None if description.best is None else description.best.recount
-    no_picture = None
     if plot is not None and rule is not None and shell.timer.left == 0:
-        no_picture = "the time limit came first"
+        picture = Drawn(missing="the time limit came first")
     else:
-        no_picture = draw(shell, rule, plot)
-    content = {**description.to_dict(), "plot": None if no_picture else written(plot)}
-    shell.show(content, "design.tell", description, plot, no_picture)
+        picture = shell.draw(rule, plot)
+    content = {**description.to_dict(), "plot": written(picture.file)}
+    shell.show(content, "design.tell", description, picture)
     return 0 if description.complete else 1
 
 
@@ -146,8 +145,7 @@ def oracle(
     asked = _oracle(name, norm=norm, segments=segments, solver=solver)
     if gap is not None and not gap >= 0:
         raise InputError(f"is {gap}; give 0 or more", field="gap")
-    for file, field in ((out, "out"), (write_model, "write_model"), (plot, "plot")):
-        can_be_written(file, field)
+    check_outputs([instance], out=out, write_model=write_model, plot=plot)
     with shell.saying(f"reading {instance}"):
         geometry = reduce(Instance.load(instance))
     value = eta_of(geometry, eta, eta_fraction)
@@ -163,15 +161,15 @@ def oracle(
             proof = certify_density(geometry, value, budget)
             answer = _answer_of(proof, asked, value)
     kept = None if proof is None else shell.keep(out, "out", proof.save)
-    no_picture = draw(shell, answer.recount, plot)
+    picture = shell.draw(answer.recount, plot)
     status = answer.status_at(gap)
     content = {
         **answer.to_dict(),
         "status": status,
-        "plot": None if no_picture else written(plot),
+        "plot": written(picture.file),
         "certificate": written(kept),
     }
-    telling = (answer, geometry, status, plot, no_picture, kept, digits)
+    telling = (answer, geometry, status, picture, kept, digits)
     shell.show(content, "design.tell_answer", *telling)
     return 1 if status == "gap" else 0
 
@@ -235,8 +233,8 @@ def solve(
 ) -> int:
     """Algorithm 1: ask an oracle at many η, and keep the rule of greatest gain."""
     check_digits(digits)
-    folding = Folding.asked(folds, fold_seed)
-    can_be_written(plot, "plot")
+    check_options(folds, fold_seed)
+    check_outputs([instance], plot=plot)
     asked = _oracle(name, norm=norm, segments=segments, solver=solver)
     with shell.saying(f"reading {instance}"):
         sample = Instance.load(instance)
@@ -255,17 +253,17 @@ def solve(
         )
 
     with shell.following(name, answering) as watch:
-        found = design(sample, folding.first(sample, shell.budget(threads, watch)))
-    others = folding.run(shell, sample, design, found, answering, threads)
-    no_picture = draw(shell, None if found.recount is None else found, plot)
+        found = design(sample, first_part(sample, folds, shell.budget(threads, watch)))
+    others = on_folds(shell, sample, design, found, folds, fold_seed, answering, threads)
+    picture = shell.draw(None if found.recount is None else found, plot)
     rule = _printed(found, digits)
     content = {
         **found.to_dict(),
         **_digits(rule),
         **folded(others, found.gain),
-        "plot": None if no_picture else written(plot),
+        "plot": written(picture.file),
     }
-    shell.show(content, "design.tell_solution", found, rule, plot, no_picture, others)
+    shell.show(content, "design.tell_solution", found, rule, picture, others)
     return 0 if found.complete and (others is None or others.complete) else 1
 
 
@@ -287,6 +285,10 @@ def certify(
         str | None,
         typer.Option("--against", help="Compare with the rules of these oracles: milp,projection"),
     ] = None,
+    movers: Annotated[
+        Path | None,
+        typer.Option("--movers", help="Write who moves, from where to where (csv)."),
+    ] = None,
     digits: Digits = None,
     folds: Folds = None,
     fold_seed: FoldSeed = None,
@@ -298,7 +300,7 @@ def certify(
 ) -> int:
     """The best rule of all, with a proof that none gains more."""
     check_digits(digits)
-    folding = Folding.asked(folds, fold_seed)
+    check_options(folds, fold_seed)
     names = [] if against is None else [name.strip() for name in against.split(",")]
     check_names(names)
     check_choice(workers, scheduler, local_cluster)
@@ -306,33 +308,36 @@ def certify(
     if threads is not None and helped:
         said = "is given together with --threads; workers have one thread each, so give one"
         raise InputError(f"{said} of the two", field="workers")
-    for file, field in ((out, "out"), (plot, "plot")):
-        can_be_written(file, field)
+    check_outputs([instance], out=out, movers=movers, plot=plot)
     with shell.saying(f"reading {instance}"):
         sample = Instance.load(instance)
     used = (1 if helped else cores()) if threads is None else threads
     with chosen_executor(workers, scheduler, local_cluster) as executor:
         design = partial(_certified, gap=gap, engine=engine, executor=executor)
         with shell.following("certify", closing_in) as watch:
-            found = design(sample, folding.first(sample, shell.budget(used, watch)))
+            found = design(sample, first_part(sample, folds, shell.budget(used, watch)))
         kept = shell.keep(out, "out", found.save)
-        elsewhere = folding.run(shell, sample, design, found, closing_in, used)
+        elsewhere = on_folds(shell, sample, design, found, folds, fold_seed, closing_in, used)
     others: list[Rival] = []
     if names:
         with shell.saying(f"comparing with {against}"):
             others = rivals(found, names, shell.budget(used))
-    no_picture = draw(shell, found, plot)
+    picture = shell.draw(found, plot)
     compared = {"against": [rival.to_dict() for rival in others]} if names else {}
     rule = _printed(found, digits)
+    rows = (
+        None if rule is None else shell.keep(movers, "movers", partial(save_movers, rule.recount))
+    )
     content = {
         **found.to_dict(),
         **_digits(rule),
         **compared,
         **folded(elsewhere, found.lower),
-        "plot": None if no_picture else written(plot),
+        "plot": written(picture.file),
         "certificate": written(kept),
+        "movers": written(rows),
     }
-    telling = (found, rule, others, kept, plot, no_picture, elsewhere)
+    telling = (found, rule, others, kept, rows, picture, elsewhere)
     shell.show(content, "design.tell_certificate", *telling)
     return 0 if found.status == "optimal" and (elsewhere is None or elsewhere.complete) else 1
 
@@ -354,12 +359,7 @@ def check(
     """Check a certificate with a program that shares only the instance reader with its maker."""
     limit = math.inf if shell.seconds is None else shell.seconds
     with chosen_executor(workers) as executor, shell.saying(f"checking {certificate}") as watch:
-        try:
-            verdict = check_on(executor, certificate, instance, watch, limit)
-        except InstanceNotFound as error:
-            raise InputError(str(error), file=certificate) from None
-        except OSError as error:
-            raise InputError(f"cannot be read: {reason(error)}", file=certificate) from None
+        verdict = check_certificate(certificate, instance, watch, limit, executor)
     shell.show(verdict.to_dict(), "design.tell_verdict", verdict, certificate)
     return 0 if verdict.accepted else 1
 
@@ -388,7 +388,7 @@ def make(
     ] = "inline",
 ) -> int:
     """Make an instance of a named family."""
-    can_be_written(output, "output")
+    check_outputs(output=output)
     with shell.saying(f"making {output}"):
         sample = families.make(family, agents, rank, seed, hidden=hidden, cost=cost)
         sample.save(output, table)

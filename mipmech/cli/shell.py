@@ -7,8 +7,9 @@ import importlib
 import inspect
 import json
 import math
+import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +19,8 @@ import typer
 
 from mipmech.budget import Budget, Event, Timer
 from mipmech.errors import InputError
-from mipmech.files import reason, try_writing
+from mipmech.files import try_writing
+from mipmech.plots.drawn import Drawn
 from mipmech.text import relative_gap
 from mipmech.version import __version__
 
@@ -36,6 +38,8 @@ Threads = Annotated[
     int | None, typer.Option("--threads", help="Threads; the result is the same [all cores].")
 ]
 PICTURES = (".png", ".pdf", ".svg", ".eps", ".ps", ".jpg", ".jpeg", ".webp", ".tif", ".tiff")
+# What the files of a run end with.
+KEPT = (".json", ".jsonl", ".npy")
 # The options that every command has.
 SHARED: dict[str, tuple[Any, Any]] = {
     "as_json": (
@@ -104,9 +108,6 @@ class Shell:
         except InputError as error:
             found = error.located(file)
             self.lost.append(InputError(found.message, file=found.file, field=found.field or field))
-        except OSError as error:
-            said = f"cannot be written: {reason(error)}"
-            self.lost.append(InputError(said, file=file, field=field))
         except KeyboardInterrupt:
             said = "was not written: interrupted"
             self.lost.append(InputError(said, file=file, field=field))
@@ -115,6 +116,19 @@ class Shell:
         else:
             return file
         return None
+
+    def draw(self, found: Any, plot: Path | None) -> Drawn:
+        """Save the picture of a result, if one is wanted."""
+        if plot is None or found is None:
+            return Drawn(missing=None if plot is None else "there is no rule to draw")
+
+        def save_picture(file: Path) -> None:
+            from mipmech.plots.rule import save  # noqa: PLC0415  (matplotlib is slow to import)
+
+            save(found.plot(), file)
+
+        kept = self.keep(plot, "plot", save_picture)
+        return Drawn(kept) if kept else Drawn(missing="it could not be saved")
 
     def lost_files(self) -> InputError | None:
         """All that went wrong with files, as one error; None if nothing did."""
@@ -232,24 +246,61 @@ def can_be_written(file: Path | None, field: str) -> None:
         try_writing(file)
     except InputError as error:
         raise InputError(error.message, file=file, field=field) from None
-    except OSError as error:
-        said = f"cannot be written: {reason(error)}"
-        raise InputError(said, file=file, field=field) from None
+
+
+def check_outputs(inputs: Iterable[str | Path | None] = (), **outputs: Path | None) -> None:
+    """Try outputs before the work, and refuse one that would replace what is read, or another.
+
+    Parameters
+    ----------
+    inputs : iterable of str or Path
+        Files that are read (tables of instances need not be named), and folders of runs.
+    **outputs : Path
+        The file of each option that writes one.
+    """
+    given = {name: file for name, file in outputs.items() if file is not None}
+    for name, file in given.items():
+        can_be_written(file, name)
+    read = [Path(path) for path in inputs if path is not None and os.path.exists(path)]
+    if any(file.exists() for file in given.values()):
+        read += [table for path in read if (table := _table_of(path)) is not None]
+    seen: dict[str, Path] = {}
+    for name, file in given.items():
+        for other, path in seen.items():
+            if _same(file, path):
+                said = f"is what --{other} writes too; choose another name"
+                raise InputError(said, file=file, field=name)
+        if any(_same(file, path) or _part_of(file, path) for path in read):
+            said = "is read by this command, so it is not replaced; choose another name"
+            raise InputError(said, file=file, field=name)
+        seen[name.replace("_", "-")] = file
+
+
+def _same(one: Path, other: Path) -> bool:
+    """Whether two names lead to one file, there or to be written."""
+    if one.exists() and other.exists():
+        return one.samefile(other)
+    return one.resolve() == other.resolve()
+
+
+def _table_of(file: Path) -> Path | None:
+    """The table that an instance file names."""
+    try:
+        (name,) = json.loads(file.read_bytes())["agents"].values()
+        return file.parent / str(name)
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        return None
+
+
+def _part_of(file: Path, folder: Path) -> bool:
+    """Whether a file is one of those that a run keeps in its folder; a report may lie there."""
+    kept = file.suffix in KEPT or file.name == "lock"
+    return kept and folder.is_dir() and file.resolve().is_relative_to(folder.resolve())
 
 
 def draw(shell: Shell, found: Any, plot: Path | None) -> str | None:
     """Save the picture of a result; why there is none, if there is none."""
-    if plot is None:
-        return None
-    if found is None:
-        return "there is no rule to draw"
-
-    def save_picture(file: Path) -> None:
-        from mipmech.plots.rule import save  # noqa: PLC0415  (matplotlib is slow to import)
-
-        save(found.plot(), file)
-
-    return None if shell.keep(plot, "plot", save_picture) else "it could not be saved"
+    return shell.draw(found, plot).missing
 
 
 def written(file: Path | None) -> str | None:

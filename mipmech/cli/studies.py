@@ -12,10 +12,9 @@ from mipmech.cli.shell import (
     Plot,
     Shell,
     Threads,
-    can_be_written,
+    check_outputs,
     closing_in,
     command,
-    draw,
     written,
 )
 from mipmech.cli.workers import (
@@ -141,9 +140,9 @@ def learn(
     threads: Threads = None,
 ) -> int:
     """The certified optimum on samples of growing size, and what it is worth beyond them."""
-    can_be_written(plot, "plot")
+    check_outputs(plot=plot)
     file = None if out is None else make_folder(out) / FILE
-    can_be_written(file, "out")
+    check_outputs([source], out=file, plot=plot)
     asked = None if sizes is None else [int(s) for s in _numbers(sizes, int, "sizes")]
     opened = open_source(source, rank=rank, seed=seed, sigma=sigma)
     with shell.following("learn", closing_in) as watch:
@@ -157,10 +156,9 @@ def learn(
             budget=shell.budget(cores() if threads is None else threads, watch),
         )
     kept = shell.keep(file, "out", lambda file: curve.save(file.parent))
-    no_picture = draw(shell, curve, plot)
-    shown = None if no_picture else plot
-    content = {**curve.to_dict(), "plot": written(shown), "file": written(kept)}
-    shell.show(content, "learning.tell_learning", curve, shown, kept)
+    picture = shell.draw(curve, plot)
+    content = {**curve.to_dict(), "plot": written(picture.file), "file": written(kept)}
+    shell.show(content, "learning.tell_learning", curve, picture, kept)
     return 0 if curve.complete else 1
 
 
@@ -179,11 +177,13 @@ def report(
     ] = "html",
 ) -> int:
     """A page with tables and pictures that opens from disk, anywhere."""
-    from mipmech.report import report as make_report  # noqa: PLC0415  (slow to import)
+    from mipmech.report import check_source  # noqa: PLC0415  (slow to import)
+    from mipmech.report import report as make_report  # noqa: PLC0415
 
+    check_source(folder)
     if output is None and (kind == "html" or shell.as_json):
         raise InputError("is missing: say where the report goes, -o FILE", field="output")
-    can_be_written(output, "output")
+    check_outputs([folder], output=output)
     with shell.saying(f"writing {output}"):
         text = make_report(folder, output, kind)
     size = len(text.encode())

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from mipmech.budget import Timer
 from mipmech.design.caveats import caveats
-from mipmech.model.geometry import Geometry, reduce
+from mipmech.model.geometry import Geometry, geometry_of
 from mipmech.model.grading import baseline
 from mipmech.model.instance import Instance
 from mipmech.model.mechanism import from_reduced
@@ -88,13 +89,13 @@ class Description:
         }
 
 
-def describe(instance: Instance, timer: Timer | None = None) -> Description:
+def describe(sample: Instance | Geometry | str | Path, timer: Timer | None = None) -> Description:
     """The figures of an instance, and what the paper's closed-form rules do on it.
 
     Parameters
     ----------
-    instance : Instance
-        The sample.
+    sample : Instance, Geometry, str or Path
+        The sample, or the file that holds it.
     timer : Timer, optional
         Once its time is over, later parts are left out.
 
@@ -108,7 +109,8 @@ def describe(instance: Instance, timer: Timer | None = None) -> Description:
     def late() -> bool:
         return timer is not None and timer.left == 0
 
-    geometry = reduce(instance)
+    geometry = geometry_of(sample)
+    instance = geometry.instance
     best = None if late() else projection_rule(instance)
     skipped = late()
     grid = None if skipped else projection_rule(instance, "grid")

@@ -19,12 +19,14 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
 from mipmech.budget import Budget, Event, Stop
 from mipmech.errors import InputError
+from mipmech.model.geometry import Geometry, geometry_of
 from mipmech.model.grading import recount
 from mipmech.model.instance import Instance
 from mipmech.model.mechanism import Mechanism
@@ -168,7 +170,7 @@ class FoldResults:
 
 
 def held_out(
-    instance: Instance,
+    sample: Instance | Geometry | str | Path,
     design: Designer,
     *,
     folds: int = FOLDS,
@@ -182,8 +184,8 @@ def held_out(
 
     Parameters
     ----------
-    instance : Instance
-        The sample.
+    sample : Instance, Geometry, str or Path
+        The sample, or the file that holds it.
     design : callable
         Gives a result with a rule for an instance and a budget: ``certify``, ``solve`` or another.
     folds : int
@@ -193,6 +195,7 @@ def held_out(
     budget : Budget, optional
         Limits on time and threads.
     """
+    instance = geometry_of(sample).instance
     parts = split(instance.weights, folds, seed)
     timer = (budget or Budget()).start()
     total = exact_sum(instance.weights)
@@ -234,7 +237,8 @@ def split(weights: Floats, folds: int, seed: int) -> list[Numbers]:
     check_folds(folds, seed)
     counts, idle = np.flatnonzero(weights > 0), np.flatnonzero(weights == 0)
     if folds > len(counts):
-        said = f"is {folds}, but only {len(counts)} agents have a weight; give fewer folds"
+        counted = " with a weight above 0" * bool(len(idle))
+        said = f"is {folds}, but there are only {len(counts)} agents{counted}; give fewer folds"
         raise InputError(said, field="folds")
     rng = np.random.default_rng(seed)
     order = np.concatenate([rng.permutation(counts), rng.permutation(idle)])

@@ -22,9 +22,11 @@ import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 
+from mipmech.errors import InputError
 from mipmech.model.instance import Instance
 from mipmech.rationals import (
     common_integers,
@@ -168,6 +170,29 @@ def reduce(instance: Instance) -> Geometry:
         transfer=transfer, unit=unit,
         rounding=replace(rounding, z=frozen(rounding.z / unit + UNDERFLOW)),
     )  # fmt: skip
+
+
+def geometry_of(sample: object) -> Geometry:
+    """A sample in reduced coordinates, however it is given.
+
+    Parameters
+    ----------
+    sample : Instance, Geometry, str or Path
+        The sample, or the name of its file.
+
+    Raises
+    ------
+    InputError
+        If it is something else, or a file that holds no instance.
+    """
+    if isinstance(sample, Geometry):
+        return sample
+    if isinstance(sample, (str, Path)):
+        sample = Instance.load(sample)
+    if not isinstance(sample, Instance):
+        said = "give an Instance, its Geometry, or the name of an instance file"
+        raise InputError(f"is of the type {type(sample).__name__}; {said}", field="sample")
+    return reduce(sample)
 
 
 def seen_square(instance: Instance) -> Fraction:

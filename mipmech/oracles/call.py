@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from mipmech.budget import Budget
 from mipmech.errors import InputError
-from mipmech.model.geometry import Geometry, reduce
+from mipmech.model.geometry import Geometry, geometry_of
 from mipmech.model.instance import Instance
 from mipmech.oracles.base import Answer, Oracle
 from mipmech.oracles.registry import as_oracle
 
 
 def ask(
-    sample: Instance | Geometry,
+    sample: Instance | Geometry | str | Path,
     eta: float | None = None,
     *,
     eta_fraction: float | None = None,
@@ -22,8 +24,8 @@ def ask(
 
     Parameters
     ----------
-    sample : Instance or Geometry
-        The agents.
+    sample : Instance, Geometry, str or Path
+        The agents, or the file that holds them.
     eta : float, optional
         η, the quality gained per unit of distance moved; give this or ``eta_fraction``.
     eta_fraction : float, optional
@@ -47,7 +49,7 @@ def ask(
     >>> answer.status, answer.lower == answer.upper
     ('optimal', True)
     """
-    geometry = sample if isinstance(sample, Geometry) else reduce(sample)
+    geometry = geometry_of(sample)
     asked = as_oracle(oracle)
     return asked(geometry, eta_of(geometry, eta, eta_fraction), budget or Budget())
 

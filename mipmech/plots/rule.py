@@ -8,6 +8,8 @@ Colours are Okabe and Ito's, which colour-blind readers can tell apart; shape sa
 from __future__ import annotations
 
 import io
+import re
+import textwrap
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -21,6 +23,7 @@ from mipmech.model.geometry import Geometry, reduce
 from mipmech.model.grading import Recount, Side
 from mipmech.model.instance import Instance
 from mipmech.model.mechanism import to_reduced
+from mipmech.model.written import in_known_units
 from mipmech.validation import Flags, Floats, Numbers
 
 if TYPE_CHECKING:
@@ -39,6 +42,10 @@ STYLE = {
 MARGIN = "#F0C27B"
 ACCEPT = "#DCEBF5"
 PAPER = "#FFFFFF"
+# The rule above the picture: characters to a line, and lines.
+LINE, MOST_LINES = 72, 3
+# Characters of a legend that fit into one row.
+IN_A_ROW = 62
 # More arrows than this hide each other.
 MOST_ARROWS = 120
 # Width over height of the plane's picture.
@@ -71,7 +78,7 @@ def beside_rule(
         for draw, axes in zip(panels, column, strict=True):
             draw(axes, found)
         if found.recount is not None:
-            draw_rule(right, found.recount)
+            draw_rule(right, found.recount, str(found.printed))
         put_heading(figure, found.instance.name)
     return figure
 
@@ -96,19 +103,37 @@ def put_heading(figure: Figure, text: str) -> None:
     figure.suptitle(_short(text, 60), x=0.02, ha="left", fontsize=11, fontweight="bold")
 
 
-def draw_rule(figure: Figure | SubFigure, found: Recount) -> None:
-    """The agents, the margin, and who moves where."""
+def draw_rule(figure: Figure | SubFigure, found: Recount, rule: str | None = None) -> None:
+    """The agents, the margin, and who moves where.
+
+    rule : in words and in the user's units, where it is known in few digits
+    """
     geometry = reduce(found.instance)
     plane = geometry.rank == 2
     axes = _draw_plane(figure, geometry, found) if plane else _draw_scores(figure, found)
     weights = found.instance.weights
     weighted = " (by weight)" if np.ptp(weights[weights > 0]) else ""
-    axes.set_title(
+    said = f"accept if {rule or rule_in_words(found)}"
+    figures = (
         f"{float(found.density):.1%}{weighted} move, mean quality rises by {float(found.gain):.4g}"
-        f" from {float(found.baseline):.4g}",
-        fontsize=9,
+        f" from {float(found.baseline):.4g}"
     )
+    lines = textwrap.wrap(said, LINE, max_lines=MOST_LINES, placeholder=" …")
+    axes.set_title("\n".join([*lines, figures]), fontsize=9)
     _legend(figure)
+
+
+def rule_in_words(found: Recount) -> str:
+    """A rule in the user's units.
+
+    One whose weights have length 1 was made by a program: its largest weight becomes 1.
+    """
+    known = in_known_units(found.instance, found.mechanism)
+    terms = sorted(known.weights, key=lambda term: -abs(term[1]))
+    made = abs(float(np.linalg.norm(found.mechanism.weights)) - 1) < 1e-9
+    size = abs(terms[0][1]) if made else 1.0
+    score = " ".join(f"{weight / size:+.5g} {name}" for name, weight in terms).removeprefix("+")
+    return f"{score} ≥ {known.threshold / size:.5g}"
 
 
 def save(figure: Figure, path: str | Path) -> None:
@@ -124,12 +149,7 @@ def save(figure: Figure, path: str | Path) -> None:
         raise InputError(
             f"has an unknown ending; the known ones are {known}", file=file, field="plot"
         ) from None
-    try:
-        files.write(file, drawn.getvalue())
-    except OSError as error:
-        raise InputError(
-            f"cannot be written: {files.reason(error)}", file=file, field="plot"
-        ) from None
+    files.write(file, drawn.getvalue())
 
 
 def _short(text: str, width: int) -> str:
@@ -292,7 +312,8 @@ def _agents(axes: Axes, at: Floats, after: Floats, found: Recount) -> None:
     m = int(counts.sum())
     size = float(np.clip(4000 / m, 2, 22))
     movers = _movers(found)
-    drawn = movers[:: max(1, -(-len(movers) // MOST_ARROWS))]
+    every = max(1, -(-len(movers) // MOST_ARROWS))
+    drawn = movers[::every]
     step = after[drawn] - at[drawn]
     axes.quiver(
         at[drawn, 0], at[drawn, 1], step[:, 0], step[:, 1],
@@ -304,11 +325,13 @@ def _agents(axes: Axes, at: Floats, after: Floats, found: Recount) -> None:
         count = int(chosen.sum())
         if not count:
             continue
-        arrows = side == Side.INSIDE and len(drawn) < count
+        arrows = ""
+        if side == Side.INSIDE and every > 1:
+            arrows = f"; arrows for {'half' if every == 2 else f'one in {every}'} of them"
         axes.scatter(
             at[chosen, 0], at[chosen, 1], s=size, c=colour, marker=marker,
             alpha=0.8 if m < 2000 else 0.4, linewidths=0, zorder=2 if side else 4,
-            label=f"{label} ({count}" + (f", {len(drawn)} arrows)" if arrows else ")"),
+            label=f"{label} ({count}{arrows})",
             rasterized=m > 5000,
         )  # fmt: skip
 
@@ -333,7 +356,7 @@ def _legend(figure: Figure | SubFigure) -> None:
     from matplotlib.collections import PathCollection  # noqa: PLC0415  (slow to import)
 
     handles, labels = figure.axes[-1].get_legend_handles_labels()
-    columns = len(labels) if len(labels) <= 5 else 3
+    columns = len(labels) if len("".join(labels)) <= IN_A_ROW else 3
     legend = figure.legend(
         handles, labels, loc="outside lower center", ncols=columns, frameon=False,
         columnspacing=1.2, handletextpad=0.4, handlelength=1.3, fontsize=8,
@@ -355,4 +378,5 @@ def _combination(row: Floats, instance: Instance) -> str:
         return parts[0][1]
     parts.sort(key=lambda part: -abs(part[0]))
     text = " + ".join(f"{value:.2f}·{name}" for value, name in parts[:4])
-    return text.replace("+ -", "− ") + (" + …" if len(parts) > 4 else "")
+    text = re.sub("^-", "−", text.replace("+ -", "− "))
+    return text + " + …" * (len(parts) > 4)

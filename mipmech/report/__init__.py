@@ -15,7 +15,8 @@ from typing import Literal, get_args
 
 from mipmech import files
 from mipmech.errors import InputError, did_you_mean, shorten
-from mipmech.studies.batch.folder import LOCK, MARK
+from mipmech.studies.batch.folder import LOCK, MARK, RunFolder
+from mipmech.studies.learning.results import FILE as LEARNED
 
 Format = Literal["html", "md", "csv"]
 
@@ -55,16 +56,23 @@ def report(folder: str | Path, output: str | Path | None = None, format: Format 
         known = ", ".join(get_args(Format))
         raise InputError(f"is {shorten(format)}; give one of {known}{hint}", field="format")
     source = Path(folder)
+    check_source(source)
     file = None if output is None else Path(output)
     if file is not None:
         _check_output(file, source)
     text = makers[format](view_of(read(source), source))
     if file is not None:
-        try:
-            files.write(file, text.encode())
-        except OSError as error:
-            raise InputError(f"cannot be written: {files.reason(error)}", file=file) from None
+        files.write(file, text.encode())
     return text
+
+
+def check_source(folder: Path) -> None:
+    """Refuse what holds no run, before the work."""
+    if folder.name == LEARNED or ((folder / LEARNED).exists() and not (folder / MARK).exists()):
+        said = "is a learning curve, which has no report: mipmech learn --plot draws it; a report"
+        said += " takes the folder of a run, the --out of bench or compare"
+        raise InputError(said, file=folder)
+    RunFolder.open(folder)
 
 
 def _check_output(file: Path, folder: Path) -> None:

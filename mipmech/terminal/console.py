@@ -112,13 +112,13 @@ def tell_table(
         console.print(made(chosen))
 
 
-def sum_of(terms: Iterable[tuple[str, float]]) -> str:
-    """A linear combination in words, largest terms first."""
+def sum_of(terms: Iterable[tuple[str, float]], digits: int = 4, most: int = MOST_TERMS) -> str:
+    """A linear combination in words, largest terms first, and no more than so many."""
     parts = sorted(((n, float(v)) for n, v in terms if v), key=lambda part: -abs(part[1]))
     if len(parts) == 1 and parts[0][1] == 1:
         return parts[0][0]
-    text = " ".join(f"{value:+.4g} {name}" for name, value in parts[:MOST_TERMS])
-    return text.lstrip("+") + " + …" * (len(parts) > MOST_TERMS)
+    text = " ".join(f"{value:+.{digits}g} {name}" for name, value in parts[:most])
+    return text.lstrip("+") + " + …" * (len(parts) > most)
 
 
 def down(value: Fraction | float, digits: int = 6) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -17,12 +18,14 @@ from mipmech.design.certificate import Certificate
 from mipmech.design.describe import Description
 from mipmech.design.folds import FoldResults
 from mipmech.design.printed import Measure, PrintedRule, printed
-from mipmech.model.geometry import Geometry
+from mipmech.model.geometry import Geometry, seen_square
 from mipmech.model.grading import Recount
 from mipmech.model.instance import Instance
 from mipmech.model.known import Known
 from mipmech.model.units import Units
+from mipmech.model.written import in_known_units
 from mipmech.oracles.base import Answer
+from mipmech.plots.drawn import UNASKED, Drawn
 from mipmech.terminal.console import (
     MOST_TERMS,
     down,
@@ -36,18 +39,25 @@ from mipmech.terminal.console import (
     tell_warnings,
     up,
 )
-from mipmech.terminal.folds import held_out_entry
 from mipmech.terminal.rule import percent, share_known, tell_rule
-from mipmech.text import count
+from mipmech.text import count, relative_gap
 from mipmech.theory.projection import ProjectionRule
 
+# Said wherever P w_f = 0.
+BLIND = (
+    "The planner sees nothing that quality depends on (P w_f = 0): no rule on visible features"
+    " changes it, and every gain is 0."
+)
+# Beyond this gap a search that ran out of time is told how to do better.
+LARGE_GAP = 0.1
 
-def tell(description: Description, plot: Path | None = None, no_picture: str | None = None) -> None:
+
+def tell(description: Description, picture: Drawn = UNASKED) -> None:
     """Print a description on stdout."""
     with in_one_piece() as console:
         _tell(console, description)
         tell_warnings(console, description.warnings)
-        tell_picture(console, "the best threshold along P w_f", plot, no_picture)
+        tell_picture(console, "the best threshold along P w_f", *picture)
 
 
 def _tell(console: Console, description: Description) -> None:
@@ -58,10 +68,7 @@ def _tell(console: Console, description: Description) -> None:
     console.print(Text(f"{sizes}; {sees}"))
     console.print(_facts(description, console.width))
     if description.geometry.p_norm == 0:
-        console.print(
-            "The planner sees nothing that quality depends on (P w_f = 0): no rule on visible"
-            " features changes it, and every gain is 0."
-        )
+        console.print(BLIND)
         return
     _tell_linear(console, description)
     if description.best is not None:
@@ -163,11 +170,12 @@ def _tell_threshold(console: Console, description: Description, best: Projection
     instance = description.instance
     tell_heading(console, "\nTheorem 2: accept if the score along P w_f reaches a threshold")
     rules = [rule for rule in (best, description.grid) if rule is not None]
+    shown = printed(best.recount)
     tell_table(
         console,
-        "thresholds",
-        [["best", "move", "gain", "quality"], ["pass", "E[f|pass]", "proved"]],
-        [_figures(rule) for rule in rules],
+        "tried",
+        [["threshold", "move", "gain", "quality"], ["pass", "E[f|pass]", "proved"]],
+        [_figures(rule, shown) for rule in rules],
     )
     promised = " and ".join(f"{rule.promised:.3g}" for rule in rules)
     console.print(
@@ -179,15 +187,19 @@ def _tell_threshold(console: Console, description: Description, best: Projection
         console.print(f"The best of all thresholds has {share} of the best gain known:")
     else:
         console.print("The best of all thresholds:")
-    tell_rule(console, printed(best.recount))
+    tell_rule(console, shown)
 
 
-def _figures(rule: ProjectionRule) -> list[str]:
+def _figures(rule: ProjectionRule, shown: PrintedRule) -> list[str]:
+    """What a rule does; its threshold is on the scale of the rule that is printed."""
     found = rule.recount
     quality = found.accepted_quality
+    known = in_known_units(found.instance, found.mechanism)
+    name, weight = max(known.weights, key=lambda term: abs(term[1]))
+    threshold = known.threshold * float(shown.weights[name]) / weight
     return [
         "all" if rule.tried is None else f"grid of {rule.tried}",
-        f"{found.mechanism.threshold:.5g}",
+        f"{threshold:.5g}",
         f"{float(found.density):.1%}",
         f"{float(found.gain):.5g}",
         f"{float(found.value):.5g}",
@@ -204,8 +216,7 @@ def tell_answer(
     answer: Answer,
     geometry: Geometry,
     status: str,
-    plot: Path | None = None,
-    no_picture: str | None = None,
+    picture: Drawn = UNASKED,
     out: Path | None = None,
     digits: int | None = None,
 ) -> None:
@@ -235,7 +246,7 @@ def tell_answer(
             tell_rule(console, printed(answer.recount, digits, measure))
             tell_warnings(console, caveats(geometry.instance, answer.recount))
             _tell_file(console, out)
-        tell_picture(console, "the rule", plot, no_picture)
+        tell_picture(console, "the rule", *picture)
 
 
 def _name(record: str) -> str:
@@ -256,8 +267,7 @@ def _bounds(answer: Answer, status: str) -> str:
 def tell_solution(
     found: Solution,
     rule: PrintedRule | None,
-    plot: Path | None = None,
-    no_picture: str | None = None,
+    picture: Drawn = UNASKED,
     folds: FoldResults | None = None,
 ) -> None:
     """Print what Algorithm 1 found on stdout."""
@@ -295,11 +305,38 @@ def tell_solution(
             entries["known"] = (
                 f"best gain {within}; this is {share_known(found.gain, instance.known)} of it"
             )
+        if found.stop is Stop.TIME and relative_gap(float(found.gain), bound.upper) > LARGE_GAP:
+            entries["advice"] = "more --seconds or fewer visible features bring these nearer"
         tell_entries(console, entries)
+        _tell_blind(console, instance)
         if rule is not None:
             tell_rule(console, rule)
         tell_warnings(console, caveats(found.instance, found.recount))
-        tell_picture(console, "the run and the rule", plot, no_picture)
+        tell_picture(console, "the run and the rule", *picture)
+
+
+def held_out_entry(found: FoldResults | None, gain: Fraction) -> dict[str, str]:
+    """The entry about people that a rule was not designed for; none if there are no folds.
+
+    gain : of the rule designed on all
+    """
+    if found is None:
+        return {}
+    if found.gain is None or found.least is None or found.most is None:
+        return {"held out": f"none of {found.asked} folds was finished: {found.stop.value}"}
+    done, asked = len(found.folds), found.asked
+    over = f"{done} folds" if done == asked else f"{done} of {asked} folds ({found.stop.value})"
+    words = f"{float(found.gain):.4g} on average over {over}"
+    if done > 1:
+        words += f", {float(found.least):.3g} to {float(found.most):.3g}"
+        words += f" (standard deviation {found.deviation:.2g})"
+    share = found.share(gain)
+    if share is not None:
+        words += f": {share:.0%} of the gain on the people it was designed for"
+    still_open = sum(not fold.closed for fold in found.folds)
+    if still_open:
+        words += f"; {count(still_open, 'fold')} with a gap left open in the design"
+    return {"held out": words}
 
 
 def _effect(found: Recount) -> str:
@@ -315,8 +352,8 @@ def tell_certificate(
     rule: PrintedRule | None,
     others: list[Rival],
     out: Path | None = None,
-    plot: Path | None = None,
-    no_picture: str | None = None,
+    movers: Path | None = None,
+    picture: Drawn = UNASKED,
     folds: FoldResults | None = None,
 ) -> None:
     """Print what was certified on stdout."""
@@ -324,9 +361,10 @@ def tell_certificate(
         tell_heading(console, found.instance.name)
         lower, upper = down(found.lower, 9), up(found.upper, 9)
         state, why = "optimal", ""
-        if found.status != "optimal":
-            state, finished = "a gap is left open", found.stop is Stop.FINISHED
-            why = f"; {'floats resolve no more' if finished else found.stop.value}"
+        if found.status != "optimal" and found.stop is Stop.FINISHED:
+            state = "as near as floating point allows"
+        elif found.status != "optimal":
+            state, why = "a gap is left open", f"; {found.stop.value}"
         work = ", ".join(f"{n:,} {what}" for what, n in found.work.items())
         entries = {
             "best gain": f"at least {lower}, at most {upper}: {state}, gap {up(found.gap, 2)}",
@@ -339,14 +377,24 @@ def tell_certificate(
             entries["rule"] = "none: no rule on what the planner sees gains anything"
         else:
             entries["effect"] = _effect(found.recount)
+        if found.stop is Stop.TIME and found.gap > LARGE_GAP:
+            entries["advice"] = "more --seconds, --workers or fewer visible features close the gap"
         tell_entries(console, entries)
+        _tell_blind(console, found.instance)
         if rule is not None:
             tell_rule(console, rule)
         tell_warnings(console, caveats(found.instance, found.recount))
         if others:
             _tell_rivals(console, others)
         _tell_file(console, out)
-        tell_picture(console, "the bounds and the rule", plot, no_picture)
+        if movers is not None:
+            console.print(Text(f"Movers: {movers}"))
+        tell_picture(console, "the bounds and the rule", *picture)
+
+
+def _tell_blind(console: Console, instance: Instance) -> None:
+    if not seen_square(instance):
+        console.print(BLIND)
 
 
 _LEVELS = {

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
+import numpy as np
 from rich.console import Console
 from rich.text import Text
 
 from mipmech.model.mechanism import Mechanism
+from mipmech.plots.drawn import UNASKED, Drawn
 from mipmech.studies.learning.results import LearningCurve
 from mipmech.studies.spread import Spread
 from mipmech.terminal.console import (
@@ -21,11 +23,14 @@ from mipmech.terminal.console import (
 )
 from mipmech.text import above, below, count
 
+# Thresholds far from 0, on data that varies little, need more digits than are read.
+RULE_DIGITS = 7
 
-def tell_learning(curve: LearningCurve, plot: Path | None = None, out: Path | None = None) -> None:
+
+def tell_learning(curve: LearningCurve, picture: Drawn = UNASKED, out: Path | None = None) -> None:
     """Print a learning curve on stdout.
 
-    plot, out : the picture and the file that were written, if any
+    out : the file that was written, if any
     """
     with in_one_piece() as console:
         tell_heading(console, curve.source.name)
@@ -45,7 +50,7 @@ def tell_learning(curve: LearningCurve, plot: Path | None = None, out: Path | No
             )
         if out is not None:
             console.print(Text(f"All figures and rules: {out}"))
-        tell_picture(console, "the learning curve", plot, None)
+        tell_picture(console, "the learning curve", *picture)
 
 
 def _from_what(curve: LearningCurve) -> dict[str, str]:
@@ -88,8 +93,14 @@ def _best(curve: LearningCurve) -> str:
 
 
 def _rule(curve: LearningCurve, rule: Mechanism) -> str:
-    score = sum_of(zip(curve.source.features, rule.weights, strict=True))
-    return f"{score} ≥ {rule.threshold:.5g}"
+    """The rule in the user's units, its largest weight 1."""
+    weights, threshold = np.array(rule.weights), rule.threshold
+    if curve.source.units is not None:
+        weights = weights / curve.source.units.scale
+        threshold += float(weights @ curve.source.units.centre)
+    largest = np.abs(weights).max()
+    terms = zip(curve.source.features, weights / largest, strict=True)
+    return f"{sum_of(terms, RULE_DIGITS, len(weights))} ≥ {threshold / largest:.{RULE_DIGITS}g}"
 
 
 def _tell_table(console: Console, curve: LearningCurve) -> None:

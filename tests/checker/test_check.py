@@ -22,8 +22,9 @@ import numpy as np
 import pytest
 
 import mipmech
-from mipmech import Budget, InputError, Instance, Mechanism, certify, certify_density, check
+from mipmech import Budget, InputError, Instance, Mechanism, certify, certify_density
 from mipmech.checker import bounds as checker_bounds
+from mipmech.checker import check
 from mipmech.checker.agents import Agents
 from mipmech.checker.leaves import highest_bound, no_look
 from mipmech.checker.tree import Node

@@ -14,8 +14,9 @@ from fractions import Fraction
 import pytest
 
 import mipmech
-from mipmech import Budget, certify, certify_density, check, make_instance
+from mipmech import Budget, certify, certify_density, make_instance
 from mipmech.budget import Stop
+from mipmech.checker import check
 from mipmech.checker import verdict as verdict_module
 from mipmech.design import certificate
 from mipmech.oracles.cells.engine import GainSearch

@@ -14,6 +14,7 @@ import pytest
 from mipmech import Instance, certify, make_instance
 from mipmech.cli import main
 from mipmech.files import try_writing, write
+from mipmech.studies.batch import RunFolder
 from tests.conftest import ROOT
 
 EXAMPLE = str(ROOT / "instances" / "paper" / "example1.json")
@@ -27,6 +28,7 @@ WRITERS = {
     "solve --plot": ("solve", "nowhere.json", "--plot", "a.png"),
     "certify --plot": ("certify", "nowhere.json", "--plot", "a.png"),
     "certify --out": ("certify", "nowhere.json", "--out", "a.json"),
+    "certify --movers": ("certify", "nowhere.json", "--movers", "a.csv"),
     "learn --plot": ("learn", "nowhere.json", "--plot", "a.png"),
     "make -o": ("make", "nothing", "--agents", "3", "-o", "a.json"),
     "report -o": ("report", "nowhere", "-o", "a.html"),
@@ -46,6 +48,9 @@ def test_an_output_that_cannot_be_written_is_refused_before_the_work(
     capsys, tmp_path, monkeypatch, writer, place
 ):
     monkeypatch.chdir(tmp_path)
+    if writer == "report -o":  # which names a missing folder first
+        RunFolder.make(tmp_path / "nowhere")
+        (tmp_path / "nowhere" / "run.json").write_text('{"format": "mipmech/run@1", "plan": null}')
     *command, name = WRITERS[writer]
     if place == "missing folder":
         target, message = f"missing/{name}", "there is no folder missing; make it first"
@@ -96,6 +101,68 @@ def test_trying_leaves_things_as_they_are(tmp_path):
     assert (tmp_path / "link").is_symlink()
 
 
+# ------------------------------------------------------------------ what is read is not replaced
+
+
+@pytest.fixture
+def tabled(tmp_path, monkeypatch):
+    """An instance with its table, a link to either, and a run's folder."""
+    monkeypatch.chdir(tmp_path)
+    make_instance("gaussian-mixture", 20, 2, seed=3).save(tmp_path / "a.json", "csv")
+    os.symlink("a.json", "to-a.json")
+    os.link("a.csv", "also-a.csv")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("certify", "a.json", "--out", "a.json"),
+        ("certify", "a.json", "--out", "./a.csv"),
+        ("certify", "a.json", "--out", "to-a.json"),
+        ("certify", "to-a.json", "--out", "a.json"),
+        ("certify", "a.json", "--out", "also-a.csv"),
+        ("certify", "a.json", "--movers", "a.csv"),
+        ("certify", "a.json", "--out", "new.png", "--plot", "new.png"),
+        ("certify", "a.json", "--out", "a.csv/../new.json", "--movers", "new.json"),
+        ("certify", "a.json", "--movers", "new.svg", "--plot", "./new.svg"),
+        ("oracle", "a.json", "--eta", "0.1", "--oracle", "cells", "--out", "a.json"),
+        ("oracle", "a.json", "--eta", "0.1", "--write-model", "a.csv"),
+        ("learn", "learning.json", "--sizes", "5", "--out", "."),
+        ("show", "picture.png", "--plot", "picture.png"),
+        ("solve", "picture.png", "--plot", "picture.png"),
+    ],
+)
+def test_an_output_never_replaces_what_is_read_or_another_output(capsys, tabled, words):
+    for name in ("learning.json", "picture.png"):
+        (tabled / name).write_bytes((tabled / "a.json").read_bytes())
+    before = {path: path.read_bytes() for path in tabled.iterdir()}
+    status, out, err = run(capsys, *words)
+    assert (status, out) == (2, "")
+    assert "choose another name" in err or "there is no folder" in err
+    assert {path: path.read_bytes() for path in tabled.iterdir()} == before
+
+
+def test_an_earlier_result_is_replaced(capsys, tabled):
+    for _ in range(2):
+        words = ("certify", "a.json", "--out", "proof.json", "--movers", "movers.csv")
+        assert run(capsys, *words)[0] == 0
+    assert (tabled / "proof.json").exists()
+
+
+@pytest.mark.parametrize(
+    "words", [("bench", "export", "run", "-o", "run/records.jsonl"),
+              ("report", "run", "-o", "run/run.json")],
+)  # fmt: skip
+def test_the_files_of_a_run_are_not_replaced(capsys, tabled, words):
+    (tabled / "run").mkdir()
+    (tabled / "run" / "run.json").write_text('{"format": "mipmech/run@1", "plan": null}')
+    (tabled / "run" / "records.jsonl").write_text("")
+    status, _, err = run(capsys, *words)
+    assert status == 2
+    assert "is read by this command" in err
+
+
 # ------------------------------------------------------------------ a disk that is full at the end
 
 
@@ -114,7 +181,7 @@ def full(sample, monkeypatch):
     def failing(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("mipmech.files.write", failing)
+    monkeypatch.setattr("os.fsync", failing)
 
 
 RESULTS = {

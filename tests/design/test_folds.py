@@ -18,7 +18,7 @@ from mipmech.design.folds import held_out, split
 from mipmech.model.parts import part
 from mipmech.model.units import Units
 from mipmech.rationals import exact_sum
-from mipmech.terminal.folds import held_out_entry
+from mipmech.terminal.design import held_out_entry
 from tests.conftest import ROOT
 from tests.samples import instances, mechanisms
 
@@ -190,7 +190,7 @@ def test_no_folds_unless_they_are_asked_for(capsys):
     ("options", "message"),
     [
         (["--folds", "1"], "folds: is 1; give 2 or more"),
-        (["--folds", "9999"], "only 219 agents have a weight"),
+        (["--folds", "9999"], "there are only 219 agents; give fewer"),
         (["--fold-seed", "1"], "add --folds 5"),
         (["--folds", "2", "--fold-seed", "-1"], "fold_seed: is -1"),
     ],

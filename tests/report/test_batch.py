@@ -101,6 +101,26 @@ def test_tables_of_each_task(folder):
     assert column(table(folder, "no-result"), "why")[2] == "the worker <died>"
 
 
+def test_rules_as_they_were_printed(tmp_path):
+    """Of certificates and of Algorithm 1; whatever else stands there is passed over."""
+    made = MadeUp()
+    subject = made.subject(None)
+    made.certify(subject)["result"] |= {
+        "printed": {"text": "1 gpa +0.5 sat ≥ 9"}, "moving_share": 0.25, "accepted_share": 0.5,
+    }  # fmt: skip
+    made.solve(subject)["result"] |= {"printed": {"text": "<b>\u202e"}, "moving_share": 3.0}
+    for odd in (None, 5, [], {"text": 7}, "1 gpa ≥ 2"):
+        made.certify(subject)["result"] |= {"printed": odd, "accepted_share": odd}
+    found = table(made.write(tmp_path), "rules")
+    assert column(found, "accept if") == ["1 gpa +0.5 sat ≥ 9", "<b>�"]
+    assert column(found, "move, %") == ["25.0", "–"]
+    assert column(found, "accepted, %") == ["50.0", "–"]
+    texts = {form: report(tmp_path, format=form) for form in FORMATS}
+    check_page(texts["html"])
+    assert "1 gpa +0.5 sat ≥ 9" in texts["html"]
+    assert "1 gpa +0.5 sat ≥ 9" in texts["md"]
+
+
 def test_the_spreadsheet_is_that_of_bench_export(folder):
     assert report(folder, format="csv") == export_run(folder, None)
 

@@ -8,6 +8,7 @@ import resource
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -146,6 +147,16 @@ def test_files_reach_the_disk_before_the_record_that_names_them(tmp_path, monkey
     assert inodes[-1] == last
     assert os.stat(tmp_path / "deep" / "c.json").st_ino in inodes[:-1]
     assert os.stat(tmp_path / "deep").st_ino in inodes[:-1]
+
+
+def test_a_disk_that_is_full_for_a_file_of_a_record(tmp_path):
+    writer = Journal(tmp_path / "j")
+    writer.append("a", {"id": "a"}, {Path("/dev/nowhere/c.json"): b"proof"})
+    writer.close()
+    with pytest.raises(JournalFault) as fault:
+        writer.settled()
+    assert fault.value.errno == errno.ENOENT
+    assert str(fault.value).endswith("records cannot be written: no such file or directory")
 
 
 def test_a_full_disk(tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+from dataclasses import asdict
 from fractions import Fraction
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 from mipmech import Budget, InputError, Instance, Mechanism, certify, make_instance, recount, theory
 from mipmech.budget import Stop
 from mipmech.model import Smoothed, families, reduce
+from mipmech.plots.drawn import Drawn
 from mipmech.plots.learning import learning_picture
 from mipmech.plots.rule import save
 from mipmech.studies.learning.curve import learn
@@ -25,6 +27,7 @@ from mipmech.studies.learning.source import (
 from mipmech.studies.spread import Spread
 from mipmech.terminal.learning import tell_learning
 from tests.conftest import ROOT
+from tests.plain import typed_rule
 
 SIZES = [25, 100, 400]
 REAL = str(ROOT / "instances" / "real" / "satgpa-view.json")
@@ -460,15 +463,32 @@ def test_a_folder_that_is_a_file_is_not_replaced(curve, tmp_path):
     assert (tmp_path / "taken").read_text() == "mine"
 
 
+def test_rules_are_in_the_users_units(capsys, monkeypatch):
+    """To so many digits that typed weights score as the rule in the instance's numbers does."""
+    monkeypatch.setenv("COLUMNS", "500")
+    base = Instance.load(ROOT / "instances" / "real" / "medical.json")
+    found = learn(Smoothed(base, 0.2), sizes=[30], repeats=1)
+    tell_learning(found)
+    (line,) = [x for x in capsys.readouterr().out.splitlines() if x.startswith("  rule")]
+    weights, threshold = typed_rule(line.split(maxsplit=1)[1], base.feature_names)
+    rule, scale = found.best.mechanism, np.array(base.units.scale)
+    typed = weights * scale
+    size = np.linalg.norm(typed) / np.linalg.norm(rule.weights)
+    assert typed == pytest.approx(size * np.array(rule.weights), rel=1e-5, abs=1e-6)
+    level = threshold - float(weights @ base.units.centre)
+    assert level == pytest.approx(size * rule.threshold, abs=1e-5)
+    assert found.to_dict()["source"]["units"] == asdict(base.units)
+
+
 def test_words(curve, from_data, capsys, monkeypatch, tmp_path):
     monkeypatch.setenv("COLUMNS", "80")
-    tell_learning(curve, tmp_path / "a.png", None)
+    tell_learning(curve, Drawn(tmp_path / "a.png"))
     out = capsys.readouterr().out
     assert max(map(len, out.splitlines()[:-1])) <= 80
     assert f"{curve.best.gain:.6g} on the population" in out
     assert "probability 0.95" in out
     assert f"from about m = {curve.says_something_from:,} on" in " ".join(out.split())
-    tell_learning(from_data, None, tmp_path / "learning.json")
+    tell_learning(from_data, out=tmp_path / "learning.json")
     out = capsys.readouterr().out
     assert "held out" in out
     assert "learning.json" in out

@@ -11,10 +11,11 @@ from mipmech.report.kit.tabular import Cell, Column, Table, number, table, words
 from mipmech.report.reading import Batch, calls_of
 from mipmech.studies.batch.records import Record
 from mipmech.studies.spread import Spread
-from mipmech.text import THIN, count, short
+from mipmech.text import THIN, clean, count, short
 
 # Cells of options that are longer are cut.
 LONGEST = 80
+LONGEST_RULE = 300
 
 
 def tables(batch: Batch) -> list[Table]:
@@ -24,7 +25,9 @@ def tables(batch: Batch) -> list[Table]:
 
 def details(batch: Batch) -> list[Table]:
     """The tables to look things up in."""
-    return kit.only(failures(batch), certificates(batch), questions(batch), solutions(batch))
+    return kit.only(
+        failures(batch), certificates(batch), questions(batch), solutions(batch), rules(batch)
+    )
 
 
 # ------------------------------------------------------------------ columns
@@ -173,6 +176,42 @@ def solutions(batch: Batch) -> Table:
         ],
         _chosen_by,
     )
+
+
+def rules(batch: Batch) -> Table:
+    """One row per rule that a certificate or Algorithm 1 ended with, and what it does."""
+    return table(
+        "rules",
+        "Rules",
+        "Who scores so much is accepted: in the units that people know, and in few digits. How many"
+        " move for the rule, and how many are accepted in the end.",
+        [entry for entry in batch.entries if entry.done and rule_of(entry)],
+        [
+            *SUBJECT[:2],
+            words("job", lambda entry: entry.kind),
+            REPETITION,
+            Column("gain", GREATEST[0].cell),
+            Column("move, %", lambda entry: _part(entry, "moving_share")),
+            Column("accepted, %", lambda entry: _part(entry, "accepted_share")),
+            words("accept if", rule_of),
+        ],
+        _chosen_by,
+    )
+
+
+def rule_of(entry: Record) -> str | None:
+    """The rule as it was printed; None where there is none, or something else."""
+    printed = (entry.result or {}).get("printed")
+    found = printed.get("text") if isinstance(printed, dict) else None
+    return short(clean(found), LONGEST_RULE) if isinstance(found, str) else None
+
+
+def _part(entry: Record, name: str) -> Cell:
+    """A share of the people, in percent."""
+    share = (entry.result or {}).get(name)
+    if not isinstance(share, float) or not 0 <= share <= 1:
+        return Cell()
+    return number(share, f"{100 * share:.1f}")
 
 
 def failures(batch: Batch) -> Table:

@@ -59,13 +59,13 @@ def export_run(path: str | Path, output: str | Path | None, format: Format = "cs
     if format == "parquet":
         if output is None:
             raise InputError("is missing: a parquet file needs a name, -o FILE", field="output")
-        _write(Path(output), _parquet(rows))
+        files.write(Path(output), _parquet(rows))
         return None
     if format != "csv":
         raise InputError(f"is {format!r}; give csv or parquet", field="format")
     text = _csv(rows)
     if output is not None:
-        _write(Path(output), text.encode())
+        files.write(Path(output), text.encode())
     return text
 
 
@@ -96,10 +96,3 @@ def _parquet(rows: list[dict[str, Any]]) -> bytes:
     buffer = io.BytesIO()
     pyarrow.parquet.write_table(table, buffer)
     return buffer.getvalue()
-
-
-def _write(file: Path, content: bytes) -> None:
-    try:
-        files.write(file, content)
-    except OSError as error:
-        raise InputError(f"cannot be written: {files.reason(error)}", file=file) from None

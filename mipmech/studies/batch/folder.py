@@ -276,10 +276,7 @@ def _lines(text: str) -> str:
 
 
 def _write_json(file: Path, content: dict[str, Any]) -> None:
-    try:
-        files.write(file, json.dumps(content, ensure_ascii=False).encode())
-    except OSError as error:
-        raise InputError(f"cannot be written: {files.reason(error)}", file=file) from None
+    files.write(file, json.dumps(content, ensure_ascii=False).encode())
 
 
 def _read_json(file: Path) -> dict[str, Any]:

@@ -138,8 +138,9 @@ class Journal:
             found.append(self._settled.get().key)
         self._taken += len(found)
         if self._fault is not None and not found:
-            number = getattr(self._fault, "errno", None)
-            raise JournalFault(number, f"records cannot be written: {files.reason(self._fault)}")
+            cause = self._fault.__cause__ or self._fault  # what the system said of a file
+            number = getattr(cause, "errno", None)
+            raise JournalFault(number, f"records cannot be written: {files.reason(cause)}")
         return found
 
     def close(self) -> None:

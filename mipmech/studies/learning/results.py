@@ -20,6 +20,7 @@ from mipmech.frames import frame
 from mipmech.model.geometry import reduce
 from mipmech.model.mechanism import Mechanism
 from mipmech.model.population import Smoothed
+from mipmech.model.units import Units
 from mipmech.studies.learning.source import Source, base_of
 from mipmech.studies.spread import Spread
 from mipmech.theory.learning import HeldOut, uniform_deviation
@@ -164,6 +165,7 @@ class About:
     seen_quality: float
     largest_reach: float
     equal_costs: bool
+    units: Units | None = None
 
     @classmethod
     def of(cls, source: Source) -> About:
@@ -183,6 +185,7 @@ class About:
             seen_quality=geometry.p_norm_bounds[1],
             largest_reach=float(base.reach[counts].max()),
             equal_costs=bool((cost == cost[0]).all()),
+            units=base.units,
         )
 
     @property
@@ -364,10 +367,7 @@ class LearningCurve:
         """
         file = make_folder(folder) / FILE
         text = json.dumps(self.to_dict(), indent=1, ensure_ascii=False, allow_nan=False)
-        try:
-            files.write(file, text.encode())
-        except OSError as error:
-            raise InputError(f"cannot be written: {files.reason(error)}", file=file) from None
+        files.write(file, text.encode())
         return file
 
 
