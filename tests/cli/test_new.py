@@ -13,8 +13,8 @@ import pytest
 
 from mipmech import Instance
 from mipmech.cli import main
-from mipmech.model import tables
-from mipmech.model.columns import naming_column
+from mipmech.model.from_table import naming_column
+from mipmech.model.tables import read_csv
 from tests.conftest import ROOT
 
 TABLE = """student_id,group,SAT,gpa,essay,admitted,price
@@ -23,7 +23,7 @@ S2,b,650,2.5,,no,2
 S3,a,480,1.5,4,no,3
 S4,b,520,2.0,1,no,2
 """
-OPTIONS = ["--quality", "SAT=0.002, gpa=0.5", "--visible", "SAT,gpa", "--cost", "2"]
+OPTIONS = ["--quality", "SAT=0.002, gpa=0.5", "--visible", "SAT,gpa", "--cost", "2", "--as-is"]
 
 
 @pytest.fixture
@@ -87,7 +87,7 @@ def test_otherwise_they_are_copied(capsys, data, options, monkeypatch):
 
 
 def test_standardised_is_what_a_frame_gives(capsys, data):
-    run(capsys, data, *OPTIONS, "--standardise", "--offset", "1")
+    run(capsys, data, *OPTIONS[:-1], "--offset", "1")
     made = Instance.load(data.with_suffix(".json"))
     same = Instance.from_csv(
         data, quality={"SAT": 0.002, "gpa": 0.5}, visible=["SAT", "gpa"], cost=2,
@@ -107,7 +107,9 @@ def test_semicolons_and_decimal_commas_are_understood(capsys, data):
 
 
 def test_sums_may_be_seen(capsys, data):
-    status, *_ = run(capsys, data, *OPTIONS[:2], "--cost", 1, "--view", "SAT=1,gpa=100;price=1")
+    status, *_ = run(
+        capsys, data, *OPTIONS[:2], "--cost", 1, "--as-is", "--view", "SAT=1,gpa=100;price=1"
+    )
     assert status == 0
     made = Instance.load(data.with_suffix(".json"))
     assert made.features == ("SAT", "gpa", "price")
@@ -116,7 +118,15 @@ def test_sums_may_be_seen(capsys, data):
 
 def test_names_with_commas_are_quoted(capsys, data):
     data.write_text('"gpa, school",x=y\n1,2\n2,1\n')
-    given = ["--quality", '"gpa, school=0.5",x=y=1', "--visible", '"gpa, school"', "--cost", 1]
+    given = [
+        "--quality",
+        '"gpa, school=0.5",x=y=1',
+        "--visible",
+        '"gpa, school"',
+        "--cost",
+        1,
+        "--as-is",
+    ]
     assert run(capsys, data, *given)[0] == 0
     assert Instance.load(data.with_suffix(".json")).quality.tolist() == [0.5, 1]
 
@@ -144,7 +154,8 @@ def test_an_id_can_be_chosen_or_left_out(capsys, data):
 )
 def test_the_column_that_names_people_is_guessed(tmp_path, header, cells, named):
     (tmp_path / "t.csv").write_text("\n".join([header, *cells]))
-    assert naming_column(tables.read_any_csv(tmp_path / "t.csv"), ["x"]) == named
+    table = read_csv(tmp_path / "t.csv")
+    assert naming_column(table, table.numeric, ["x"]) == named
 
 
 @pytest.mark.parametrize(
@@ -158,12 +169,12 @@ def test_the_column_that_names_people_is_guessed(tmp_path, header, cells, named)
         ([*OPTIONS, "--quality", "SAT=1,SAT=2"], "quality: has 'SAT' twice"),
         ([*OPTIONS, "--quality", " , "], "quality: is empty"),
         ([*OPTIONS, "--quality", "SAT=0"], "quality: is zero"),
-        ([*OPTIONS, "--quality", "group=1"], "has 'a' under 'group'; expected a plain number"),
+        ([*OPTIONS, "--quality", "group=1"], "agents, line 2: 'group' holds text, such as 'a'"),
         ([*OPTIONS, "--visible", "iq"], "visible: there is no column 'iq'; there are student_id,"),
         ([*OPTIONS, "--visible", ""], "visible: is empty"),
         ([*OPTIONS, "--view", "SAT=1"], "found visible and view"),
         ([*OPTIONS, "--features", "SAT"], "names 'gpa', which is not among the features 'SAT'"),
-        ([*OPTIONS, "--features", "SAT,gpa,essay"], "no number under 'essay' (line 3); fill"),
+        ([*OPTIONS, "--features", "SAT,gpa,essay"], "line 3: has no number under 'essay'; fill"),
         ([*OPTIONS, "--cost", "dear"], "cost: there is no column 'dear'"),
         ([*OPTIONS, "--cost", "-1"], "cost: is -1; it must be above 0"),
         ([*OPTIONS, "--cost", "nan"], "cost: is not a number"),
@@ -226,14 +237,14 @@ def test_what_is_missing_is_asked_for(capsys, data, monkeypatch):
     assert "did you mean 'SAT'?" in err
     assert "What does a move of one standard deviation cost" in err
     assert "1 row of 4 have gaps" in err
-    assert "left out   1 row with gaps" in out
+    assert "1 row of 4 left out for gaps: essay has 1" in " ".join(out.split())
     made = Instance.load(data.with_suffix(".json"))
     assert (made.size, made.features, made.view.columns) == (3, ("SAT", "essay"), (0,))
     assert (made.units is not None, made.cost.tolist()) == (True, [2, 2, 2])
 
 
 def test_the_defaults_are_sound(capsys, data, monkeypatch):
-    answer(monkeypatch, "gpa=1", "", "maybe", "no", "price")
+    answer(monkeypatch, "gpa=1", "", "gpa", "maybe", "no", "price")
     status, _, err = run(capsys, data)
     assert status == 0
     assert "answer yes or no" in err

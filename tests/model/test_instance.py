@@ -279,11 +279,11 @@ def test_a_frame_takes_a_view(library):
         ([[1, 0]], "give 'features' with it"),
         ([{"d": 1}], "no column 'd'"),
         ([{"a": "1"}], "expected a number"),
-        ([{"a": 1}, [1, 0]], "must be a list of rows"),
-        ({"a": 1}, "must be a list of rows"),
-        ("ab", "must be a list of rows"),
-        (3, "must be a list of rows"),
-        ([], "must be a list of rows"),
+        ([{"a": 1}, [1, 0]], "has rows of two kinds"),
+        ({"a": 1}, "is an object; give a list"),
+        ("ab", "is the text 'ab'; give a list"),
+        (3, "is 3; give a list"),
+        ([], "is an array; give 'features' with it"),
     ):
         with pytest.raises(InputError, match=said):
             Instance.from_frame(frame, view=view, **given)
@@ -313,8 +313,8 @@ def test_the_index_of_a_frame_names_the_agents():
     [
         (["1", "2"], "agents, row 0: column 'x': holds the text '1'; make it numbers"),
         ([1, "2"], "agents, row 1: column 'x': holds the text '2'"),
-        ([1.0, None], "agents, row 1: column 'x': is not a number (NaN)"),
-        (pandas.array([1, None], dtype="Int64"), "agents, row 1: column 'x': is not a number"),
+        ([1.0, None], "agents, row 1: has no number under 'x'; fill in what is missing, or leave"),
+        (pandas.array([1, None], dtype="Int64"), "agents, row 1: has no number under 'x'"),
         ([True, False], "column 'x': holds values of type bool"),
         ([], "agents: is empty"),
     ],
@@ -391,7 +391,10 @@ def test_from_csv_reads_what_people_have(tmp_path, kind):
         ("x;y\n1.234;2\n900;3\n", "write 1234 or 1.2340, and all of the column so"),
         ("x;y\n1.234,5;2,5\n5;3\n", "has '1.234,5' under 'x'; expected a plain number"),
         ("x,y\n1,5,2,5\n", "has 4 cells, the header has 2; fill or remove it, or write points"),
-        ("x,y\n1,2\n,3\nNA,4\n", "no number under 'x' (line 3), and 1 more row have gaps"),
+        (
+            "x,y\n1,2\n,3\nNA,4\n",
+            "agents, line 3: has no number under 'x', and 1 more row with gaps",
+        ),
         ("x,y\n1,2,3\n", "has 3 cells, the header has 2"),
         ('x,y\n"1,2\n', "is not CSV"),
         ("x,x,y\n1,2,3\n", "there are 2 such columns"),
