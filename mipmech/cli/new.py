@@ -13,7 +13,7 @@ import typer
 from mipmech.cli.shell import Shell, can_be_written, command
 from mipmech.design.caveats import caveats
 from mipmech.errors import InputError, shorten
-from mipmech.model.from_table import Choice, naming_column
+from mipmech.model.from_table import NAMING, Choice, naming_column
 from mipmech.model.instance import Instance
 from mipmech.model.instance_from_csv import instance_from_csv
 from mipmech.model.tables import CsvTable, listed_columns, quoted, read_csv
@@ -187,8 +187,8 @@ def _agreed(text: str) -> bool:
 
 def _example(table: CsvTable) -> str:
     """Coefficients for columns of this table, to show how they are written."""
-    names = (table.numeric or ("gpa", "sat"))[:2]
-    return '"' + ",".join(f"{clean(name)}=0.{3 - j}" for j, name in enumerate(names)) + '"'
+    names = [name for name in table.numeric if not NAMING.fullmatch(name)] or ["gpa", "sat"]
+    return '"' + ",".join(f"{clean(name)}=0.{3 - j}" for j, name in enumerate(names[:2])) + '"'
 
 
 def _check_complete(
