@@ -113,8 +113,7 @@ def new(
     unit = "one standard deviation" if choice.standardise else "1"
     choice = settled("cost", cost, _COST.format(unit), lambda text: _cost(text, table), "2")
     if ids != "":
-        free = [*choice.used(table.names)]
-        choice = replace(choice, ids=ids or naming_column(table, table.numeric, free))
+        choice = replace(choice, ids=ids or naming_column(table, choice.used(table.names)))
     gaps = len(table.gaps(choice.used(table.names)))
     if gaps and asking and not drop_blank:
         question = f"{count(gaps, 'row')} of {table.size} have gaps. Leave them out?"

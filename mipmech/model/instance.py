@@ -561,14 +561,10 @@ def parse(content: dict[str, Any], file: Path) -> Instance:
     for key in REQUIRED:
         if key not in content:
             raise InputError(f"is missing; add {key!r} to the file", field=key)
-    for key in OPTIONAL:
+    for key in (*SEEN, *OPTIONAL):
         if key in content and content[key] is None:
             raise InputError("is null; leave it out, or give it", field=key)
     agents, features, table = _agents(content, file)
-    visible = content.get("visible")
-    if "visible" in content and not isinstance(visible, list):
-        said = f"is {validation.kind(visible)}; give a list of names or column numbers"
-        raise InputError(said, field="visible")
     tables_of_view = ("projection", "view")
     seen = {key: validation.rows(content[key], key) for key in tables_of_view if key in content}
     quality = content["quality"]
@@ -576,16 +572,16 @@ def parse(content: dict[str, Any], file: Path) -> Instance:
         agents,
         quality if isinstance(quality, dict) else validation.numbers(quality, "quality"),
         cost=_per_agent(content, "cost", table),
-        visible=visible,
+        visible=content.get("visible"),
         **seen,
-        weights=_per_agent(content, "weights", table) if "weights" in content else None,
+        weights=_per_agent(content, "weights", table),
         quality_offset=content.get("quality_offset", 0.0),
         features=features,
         name=content["name"],
         smoothing=content.get("smoothing"),
         source=content.get("source", ""),
         known=content.get("known"),
-        ids=_given_ids(content, table) if "ids" in content else None,
+        ids=_per_agent(content, "ids", table),
         units=content.get("units"),
     )
     object.__setattr__(instance, "path", file)
@@ -597,8 +593,7 @@ def _agents(
 ) -> tuple[NDArray[Any], Sequence[str] | None, CsvTable | None]:
     agents = content["agents"]
     features = content.get("features")
-    if "features" in content and not isinstance(features, list):
-        raise InputError(f"is {validation.kind(features)}; give a list of names", field="features")
+    features = None if features is None else validation.listed(features, "features")
     if isinstance(agents, list):
         return validation.rows(agents, "agents"), features, None
     if not isinstance(agents, dict) or len(agents) != 1 or not {"csv", "npy"} & set(agents):
@@ -643,26 +638,16 @@ def _column(content: dict[str, Any], field: str, table: CsvTable | None) -> str 
     return name
 
 
-def _per_agent(content: dict[str, Any], field: str, table: CsvTable | None) -> ArrayLike:
-    """Costs or weights: a list, a column of the CSV file, or (costs) one number for all."""
+def _per_agent(content: dict[str, Any], field: str, table: CsvTable | None) -> Any:
+    """Costs, weights or ids: a list, a column of the CSV file, or (costs) one number for all."""
     column = _column(content, field, table)
     if column is not None and table is not None:
-        return table.numbers([column], field)[:, 0]
-    value = content[field]
-    if field == "cost" and not isinstance(value, list):
-        return validation.number(value, field)
-    return validation.numbers(value, field)
-
-
-def _given_ids(content: dict[str, Any], table: CsvTable | None) -> Sequence[str | int]:
-    column = _column(content, "ids", table)
-    if column is not None and table is not None:
-        return table.texts(column, "ids")
-    value = content["ids"]
-    if not isinstance(value, list):
-        said = f'is {validation.kind(value)}; give a list of texts, or {{"column": "name"}}'
-        raise InputError(said, field="ids")
-    return value
+        return (
+            table.texts(column, field) if field == "ids" else table.numbers([column], field)[:, 0]
+        )
+    value = content.get(field)
+    as_it_is = field == "ids" or (field == "cost" and not isinstance(value, list))
+    return value if value is None or as_it_is else validation.numbers(value, field)
 
 
 # ------------------------------------------------------------------- writing

@@ -157,8 +157,7 @@ def test_an_id_can_be_chosen_or_left_out(capsys, data):
 )
 def test_the_column_that_names_people_is_guessed(tmp_path, header, cells, named):
     (tmp_path / "t.csv").write_text("\n".join([header, *cells]))
-    table = read_csv(tmp_path / "t.csv")
-    assert naming_column(table, table.numeric, ["x"]) == named
+    assert naming_column(read_csv(tmp_path / "t.csv"), ["x"]) == named
 
 
 @pytest.mark.parametrize(

@@ -463,6 +463,8 @@ def test_what_a_frame_refuses_and_takes():
     for change, said in (
         ({"visible": [0]}, "visible: there is no column '0'"),
         ({"quality": {0: 1}}, "quality: there is no column '0'"),
+        ({"cost": "c"}, "cost: there is no column 'c'"),
+        ({"weights": "w"}, "weights: there is no column 'w'"),
         ({"features": [9]}, "features: there is no column '9'"),
         ({"features": "x7"}, "features: is the text 'x7'; give a list"),
         ({"standardise": "yes"}, "standardise: is the text 'yes'; give True or False"),
