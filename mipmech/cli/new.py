@@ -76,9 +76,13 @@ def new(
         _tell_columns(table)
     else:
         _check_complete(table, quality, visible, view, cost)
+    chosen = None if features is None else cells(features)
+    for column in chosen or ():
+        table.place(column, "features")
+        table.without(table.gaps([column])).numbers([column], "features")
     choice = Choice(
-        {}, 1.0, weights=weights, quality_offset=offset, standardise=standardise is not False,
-        features=None if features is None else cells(features), drop_blank=drop_blank,
+        {}, 1.0, weights=weights, quality_offset=offset, features=chosen, drop_blank=drop_blank,
+        standardise=not asking if standardise is None else standardise,
     )  # fmt: skip
 
     def settled(
@@ -237,6 +241,8 @@ def _asked(field: str, question: str, read: Callable[[str], Any], default: str =
         try:
             return read(line.strip() or default)
         except InputError as error:
+            if error.field in ("weights", "quality_offset"):  # options, which no answer mends
+                raise
             at = "" if error.line is None else f" (line {error.line})"
             print(f"  {error.message}{at}", file=sys.stderr)
 

@@ -342,6 +342,32 @@ def test_each_answer_is_tried_at_its_own_question(capsys, data, monkeypatch):
     assert Instance.load(data.with_suffix(".json")).cost.tolist() == [2, 3, 2]
 
 
+def test_a_column_without_a_deviation_is_only_refused_where_it_matters(capsys, data, monkeypatch):
+    data.write_text("x,flat\n1,3\n2,3\n")
+    answer(monkeypatch, "x=1,flat=1", "x", "yes", "no", "")
+    status, _, err = run(capsys, data)
+    assert status == 0
+    assert err.count("has 'flat' = 3 for everyone") == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--weights", "w"], "weights: there is no column 'w'"),
+        (["--weights", "group"], "weights, line 2: 'group' holds text"),
+        (["--features", "w"], "features: there is no column 'w'"),
+        (["--features", "gpa,group"], "features, line 2: 'group' holds text"),
+        (["--offset", "nan"], "quality_offset: is not a number (NaN); give a number"),
+    ],
+)
+def test_no_answer_mends_an_option(capsys, data, monkeypatch, options, said):
+    answer(monkeypatch, *["gpa=1"] * 9)
+    status, _, err = run(capsys, data, *options)
+    assert status == 2
+    assert said in err
+    assert err.count("True quality") <= 1
+
+
 def test_questions_and_options_lead_to_one_instance(capsys, data, monkeypatch):
     answer(monkeypatch, "SAT=0.002,gpa=0.5", "", "", "")
     run(capsys, data)
