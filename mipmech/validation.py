@@ -184,8 +184,8 @@ def text(value: object, field: str, lines: bool = False) -> str:
 # ------------------------------------------------------------------ numbers as people write them
 
 CURRENCIES = "$€£¥"
-THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d+)?")
-DECIMAL_COMMA = re.compile(r"[+-]?\d{1,3}(\.\d{3})+,\d+|[+-]?\d{1,3}(\.\d{3}){2,}|[+-]?\d*,\d+")
+THOUSANDS = re.compile(r"(?a)[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d+)?")
+DECIMAL_COMMA = re.compile(r"(?a)[+-]?(\d{1,3}(\.\d{3})+,\d+|\d{1,3}(\.\d{3}){2,}|\d*,\d+)")
 
 
 def is_plain(text: str) -> bool:
@@ -208,7 +208,7 @@ def remedy(text: str) -> str:
     >>> [remedy(text) for text in ("25.735,92", "$2000", "2 %", "45,000", "Ann")]
     ['; write 25735.92', '; write 2000', '; write 2', '; write 45000 (or 45.000)', '']
     """
-    bare = re.sub(r"[\s']", "", text).strip(CURRENCIES + "%")
+    bare = re.sub(r"[\s'_]", "", text).strip(CURRENCIES + "%")
     if THOUSANDS.fullmatch(bare):
         decimal = f" (or {bare.replace(',', '.')})" if len(re.split("[,.]", bare)) == 2 else ""
         return f"; write {bare.replace(',', '')}{decimal}"
@@ -219,8 +219,9 @@ def remedy(text: str) -> str:
 
 def cells(text: str, mark: str = ",") -> list[str]:
     """The parts between marks; a part with a mark in it stands in double quotes."""
-    line = next(csv.reader([text], skipinitialspace=True, delimiter=mark), [])
-    return [cell.strip() for cell in line if cell.strip()]
+    line = " ".join(text.splitlines())
+    parts = next(csv.reader([line], skipinitialspace=True, delimiter=mark), [])
+    return [cell.strip() for cell in parts if cell.strip()]
 
 
 def coefficients(text: str, field: str, example: str = "sat=0.001,gpa=0.4") -> dict[str, float]:

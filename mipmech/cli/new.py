@@ -15,7 +15,7 @@ from mipmech.design.caveats import caveats
 from mipmech.errors import InputError, shorten
 from mipmech.model.from_table import NAMING, Choice, naming_column
 from mipmech.model.instance import Instance
-from mipmech.model.instance_from_csv import instance_from_csv
+from mipmech.model.instance_from_csv import UNSEEN, instance_from_csv
 from mipmech.model.tables import CsvTable, listed_columns, quoted, read_csv
 from mipmech.text import clean, count
 from mipmech.validation import cells, coefficients, is_plain
@@ -92,7 +92,9 @@ def new(
 
         def fitting(text: str) -> Choice:
             changed = replace(choice, **{field: read(text)})
-            _try(table, changed)
+            tried = _tried(table, changed)
+            if field == "visible" and not tried.view.shows(tried.quality):
+                print(f"  Warning: {UNSEEN}.", file=sys.stderr)
             return changed
 
         if option is not None:
@@ -188,10 +190,16 @@ def _agreed(text: str) -> bool:
     return True
 
 
+def _measured(table: CsvTable) -> list[str]:
+    """Two columns to show how they are named."""
+    found = [name for name in table.numeric if not NAMING.fullmatch(name)] or ["gpa", "sat"]
+    return list(map(clean, found[:2]))
+
+
 def _example(table: CsvTable) -> str:
     """Coefficients for columns of this table, to show how they are written."""
-    names = [name for name in table.numeric if not NAMING.fullmatch(name)] or ["gpa", "sat"]
-    return '"' + ",".join(f"{clean(name)}=0.{3 - j}" for j, name in enumerate(names[:2])) + '"'
+    parts = (f"{name}=0.{3 - j}" for j, name in enumerate(_measured(table)))
+    return f'"{",".join(parts)}"'
 
 
 def _check_complete(
@@ -202,7 +210,7 @@ def _check_complete(
     if quality is None:
         missing.append(f"--quality {_example(table)}")
     if visible is None and view is None:
-        missing.append(f'--visible "{",".join(map(clean, table.numeric[:2]))}"')
+        missing.append(f'--visible "{",".join(_measured(table))}"')
     if cost is None:
         missing.append("--cost 2")
     if missing:
@@ -223,11 +231,11 @@ _STANDARDISE = "Measure features in standard deviations? Rules are shown in your
 _COST = "What does a move of {} cost, if passing is worth 1? A number, or a column"
 
 
-def _try(table: CsvTable, choice: Choice) -> None:
-    """Refuse what cannot be; the planner sees all quality if nobody has said yet what is seen."""
+def _tried(table: CsvTable, choice: Choice) -> Instance:
+    """The instance so far; the planner sees all quality if nobody has said yet what is seen."""
     unsaid = choice.visible is None and choice.view is None
     seen = list(choice.quality) if unsaid else choice.visible
-    Instance.from_frame(table, **vars(replace(choice, visible=seen, drop_blank=True)))
+    return Instance.from_frame(table, **vars(replace(choice, visible=seen, drop_blank=True)))
 
 
 def _asked(field: str, question: str, read: Callable[[str], Any], default: str = "") -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,11 @@ from mipmech.model.from_table import Choice
 from mipmech.model.instance import Instance, parse, pretty
 from mipmech.model.tables import CsvTable
 from mipmech.text import clean, count, listed
+
+UNSEEN = (
+    "nothing that the planner sees carries quality, so no rule gains anything; let the planner see"
+    " columns that quality depends on, or give a coefficient to what is seen"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,13 +74,10 @@ def instance_from_csv(table: CsvTable, choice: Choice, file: Path, name: str) ->
     return InstanceFromCsv(instance, content, refers, left_out, unused, tuple(said))
 
 
-def _doubts(instance: Instance, ids: Any) -> Any:
+def _doubts(instance: Instance, ids: Any) -> Iterator[str]:
     """What was probably not meant, in sentences."""
     if not instance.view.shows(instance.quality):
-        yield (
-            "nothing that the planner sees carries quality, so no rule gains anything; let the"
-            " planner see columns that quality depends on, or give a coefficient to what is seen"
-        )
+        yield UNSEEN
     for feature in np.flatnonzero(instance.agents.min(axis=0) == instance.agents.max(axis=0)):
         called = clean(instance.feature_names[feature])
         yield f"{called} is {instance.agents[0, feature]:g} for everyone; leave it out"

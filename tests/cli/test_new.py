@@ -318,6 +318,16 @@ def test_the_defaults_are_sound(capsys, data, monkeypatch):
     assert (made.features, made.units, made.cost.tolist()) == (("gpa",), None, [2, 2, 3, 2])
 
 
+def test_what_cannot_gain_is_told_at_its_question(capsys, data, monkeypatch):
+    answer(monkeypatch, "price=1", "gpa", "", "", "")
+    status, out, err = run(capsys, data)
+    assert status == 0
+    assert "A coefficient says by how much quality rises" in err
+    assert "regression done beforehand" in err
+    assert err.index("nothing that the planner sees carries quality") < err.index("Measure")
+    assert "no rule gains anything" in " ".join(out.split())
+
+
 def test_each_answer_is_tried_at_its_own_question(capsys, data, monkeypatch):
     """What is typed, and what is said to it."""
     said = {
