@@ -37,6 +37,7 @@ FORMAT = "mipmech/instance@1"
 REQUIRED = ("format", "name", "agents", "quality", "cost")
 SEEN = ("visible", "projection", "view")
 OPTIONAL = ("features", "quality_offset", "weights", "smoothing", "source", "known", "ids", "units")
+PER_AGENT = ("agents", "cost", "weights", "ids")
 FIELDS = (*REQUIRED, *SEEN, *OPTIONAL)
 # Longer names of agents are cut short where they are shown.
 LONGEST_ID = 40
@@ -296,7 +297,7 @@ class Instance:
                 source=source, smoothing=smoothing, known=known,
             )  # fmt: skip
         except InputError as error:
-            if error.row is None or error.line or error.field not in ("agents", "cost", "weights"):
+            if error.row is None or error.line or error.field not in PER_AGENT:
                 raise
             raise kept.fault(error.message, error.field, error.row) from None
 
@@ -568,22 +569,28 @@ def parse(content: dict[str, Any], file: Path) -> Instance:
     tables_of_view = ("projection", "view")
     seen = {key: validation.rows(content[key], key) for key in tables_of_view if key in content}
     quality = content["quality"]
-    instance = Instance.from_arrays(
-        agents,
-        quality if isinstance(quality, dict) else validation.numbers(quality, "quality"),
-        cost=_per_agent(content, "cost", table),
-        visible=content.get("visible"),
-        **seen,
-        weights=_per_agent(content, "weights", table),
-        quality_offset=content.get("quality_offset", 0.0),
-        features=features,
-        name=content["name"],
-        smoothing=content.get("smoothing"),
-        source=content.get("source", ""),
-        known=content.get("known"),
-        ids=_per_agent(content, "ids", table),
-        units=content.get("units"),
-    )
+    try:
+        instance = Instance.from_arrays(
+            agents,
+            quality if isinstance(quality, dict) else validation.numbers(quality, "quality"),
+            cost=_per_agent(content, "cost", table),
+            visible=content.get("visible"),
+            **seen,
+            weights=_per_agent(content, "weights", table),
+            quality_offset=content.get("quality_offset", 0.0),
+            features=features,
+            name=content["name"],
+            smoothing=content.get("smoothing"),
+            source=content.get("source", ""),
+            known=content.get("known"),
+            ids=_per_agent(content, "ids", table),
+            units=content.get("units"),
+        )
+    except InputError as error:
+        field = error.field if error.field in PER_AGENT else None
+        if table is None or error.row is None or field is None or isinstance(content[field], list):
+            raise
+        raise table.fault(error.message, field, error.row) from None
     object.__setattr__(instance, "path", file)
     return instance
 
