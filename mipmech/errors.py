@@ -21,6 +21,8 @@ class InputError(ValueError):
     field : str, optional
     row : int, optional
         The row of a table, from 0.
+    line : int, optional
+        The line of the file that the row is on, from 1: shown in its stead.
 
     Examples
     --------
@@ -35,17 +37,20 @@ class InputError(ValueError):
         file: str | Path | None = None,
         field: str | None = None,
         row: int | None = None,
+        line: int | None = None,
     ) -> None:
         self.message = message
         self.file = None if file is None else str(file)
         self.field = field
         self.row = row
+        self.line = line
         super().__init__(message)
 
     def __str__(self) -> str:
         place = [self.file] if self.file else []
         if self.field is not None:
-            place.append(self.field if self.row is None else f"{self.field}, row {self.row}")
+            at = "" if self.row is None else f", row {self.row}"
+            place.append(self.field + (at if self.line is None else f", line {self.line}"))
         return ": ".join([*place, self.message])
 
     def located(self, file: str | Path) -> InputError:
@@ -56,7 +61,9 @@ class InputError(ValueError):
         file : str or Path
             The file.
         """
-        return InputError(self.message, file=self.file or file, field=self.field, row=self.row)
+        return InputError(
+            self.message, file=self.file or file, field=self.field, row=self.row, line=self.line
+        )
 
     def to_dict(self) -> dict[str, dict[str, str | int | None]]:
         """The object printed under ``--json``."""

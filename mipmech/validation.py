@@ -5,13 +5,17 @@ Every check raises `InputError` with the field and the row; booleans are not num
 
 from __future__ import annotations
 
+import csv
+import json
 import math
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mipmech.errors import InputError, did_you_mean, shorten
+from mipmech.errors import InputError, shorten
 from mipmech.tolerances import LARGEST, SMALLEST
 
 Floats = NDArray[np.float64]
@@ -74,19 +78,17 @@ def numbers(value: object, field: str) -> Floats:
     return np.array(value, dtype=np.float64)
 
 
-def by_name(value: Mapping[str, object], names: Sequence[str], field: str) -> Floats:
-    """Numbers by name as an array over the names, 0 for those that are left out."""
-    result = np.zeros(len(names))
-    for name, entry in value.items():
-        if name not in names:
-            known = shorten(", ".join(names), 200)
-            said = f"names {shorten(name)}, which is not among the features {known}"
-            raise InputError(said + did_you_mean(str(name), names), field=field)
-        if not is_number(entry):
-            said = f"has {kind(entry)} for {shorten(name)}; expected a number"
-            raise InputError(said, field=field)
-        result[list(names).index(name)] = number(entry, field)
-    return result
+def listed(value: object, field: str) -> list[Any]:
+    """A sequence as a list; a text is not taken for its letters."""
+    if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
+        raise InputError(f"is {kind(value)}; give a list", field=field)
+    return list(value)
+
+
+def flag(value: object, field: str) -> None:
+    """Refuse what is neither True nor False."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise InputError(f"is {kind(value)}; give True or False", field=field)
 
 
 def rows(value: object, field: str) -> Floats:
@@ -139,7 +141,8 @@ def check_size(values: Floats, field: str, by_row: bool = True, largest: float =
     place = np.argwhere(~(np.abs(values) <= largest))[0]
     value = float(values[tuple(place)])
     if math.isnan(value):
-        what = "is not a number (NaN); leave the agent out or fill the value in"
+        what = "is not a number (NaN); "
+        what += "leave the agent out or fill the value in" if by_row else "give a number"
     elif math.isinf(value):
         what = "is infinite or too large for a float; give a finite number"
     else:
@@ -176,6 +179,94 @@ def text(value: object, field: str, lines: bool = False) -> str:
     if not all(c.isprintable() or (lines and c in "\n\t") for c in value):
         raise InputError(f"has a character that cannot be printed: {shorten(value)}", field=field)
     return value
+
+
+# ------------------------------------------------------------------ numbers as people write them
+
+CURRENCIES = "$€£¥"
+THOUSANDS = re.compile(r"(?a)[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d+)?")
+DECIMAL_COMMA = re.compile(r"(?a)[+-]?(\d{1,3}(\.\d{3})+,\d+|\d{1,3}(\.\d{3}){2,}|\d*,\d+)")
+
+
+def is_plain(text: str) -> bool:
+    """Whether a text is a plain number.
+
+    >>> [is_plain(text) for text in ("-1.5e3", "1,5", "1_000", "٣")]
+    [True, False, False, False]
+    """
+    try:
+        float(text)
+    except ValueError:
+        return False
+    # float() also takes 1_000 and digits of other scripts; a data file does not mean those.
+    return text.isascii() and "_" not in text
+
+
+def remedy(text: str) -> str:
+    """How to write a number plainly, to be put behind a message; empty if it is none.
+
+    >>> [remedy(text) for text in ("25.735,92", "$2000", "2 %", "45,000", "Ann")]
+    ['; write 25735.92', '; write 2000', '; write 2', '; write 45000 (or 45.000)', '']
+    """
+    bare = re.sub(r"[\s'_]", "", text).strip(CURRENCIES + "%")
+    if THOUSANDS.fullmatch(bare):
+        decimal = f" (or {bare.replace(',', '.')})" if len(re.split("[,.]", bare)) == 2 else ""
+        return f"; write {bare.replace(',', '')}{decimal}"
+    if DECIMAL_COMMA.fullmatch(bare):
+        return f"; write {bare.replace('.', '').replace(',', '.')}"
+    return f"; write {bare}" if is_plain(bare) and bare[-1].isdigit() else ""
+
+
+def cells(text: str, mark: str = ",") -> list[str]:
+    """The parts between marks; a part with a mark in it stands in double quotes."""
+    line = " ".join(text.splitlines())
+    parts = next(csv.reader([line], skipinitialspace=True, delimiter=mark), [])
+    return [cell.strip() for cell in parts if cell.strip()]
+
+
+def coefficients(text: str, field: str, example: str = "sat=0.001,gpa=0.4") -> dict[str, float]:
+    """Numbers by name as people type them, or as a JSON object.
+
+    A colon may stand for "=", and semicolons for the commas.
+
+    >>> coefficients("sat=0.001, gpa: 0.4", "quality")
+    {'sat': 0.001, 'gpa': 0.4}
+    >>> coefficients('{"sat": 0.001}', "quality")
+    {'sat': 0.001}
+    """
+    if text.lstrip().startswith("{"):
+        try:
+            pairs = json.loads(text, object_pairs_hook=list)
+        except (ValueError, RecursionError):
+            said = f"is not JSON; give names and numbers, as in {example}"
+            raise InputError(said, field=field) from None
+    else:
+        pairs = list(_pairs(text, field, example))
+    if not pairs:
+        raise InputError(f"is empty; give names and numbers, as in {example}", field=field)
+    found: dict[str, float] = {}
+    for name, value in pairs:
+        if name in found:
+            raise InputError(f"has {shorten(name)} twice; give it once", field=field)
+        found[name] = number(value, field)
+    return found
+
+
+def _pairs(text: str, field: str, example: str) -> Iterator[tuple[str, float]]:
+    by_semicolon = cells(text, ";")
+    several = len(by_semicolon) > 1 and all("=" in part or ":" in part for part in by_semicolon)
+    before = ""
+    for part in by_semicolon if several else cells(text):
+        named = [part.rpartition(mark)[::2] for mark in "=:" if mark in part]
+        plain = [(name.strip(), float(value)) for name, value in named if is_plain(value)]
+        if not plain:
+            wrong, value = part, named[0][1] if named else ""
+            if part.isdigit() and before:  # what a decimal comma has cut in two
+                wrong, value = f"{before},{part}", f"{re.split('[=:]', before)[-1]},{part}"
+            hint = remedy(value) or "; give names and numbers"
+            raise InputError(f"has {shorten(wrong)}{hint}, as in {example}", field=field)
+        yield plain[0]
+        before = part
 
 
 def frozen(values: Floats) -> Floats:

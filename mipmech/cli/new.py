@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import csv
 import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated, Any
 
 import typer
 
 from mipmech.cli.shell import Shell, can_be_written, command
-from mipmech.design.describe import describe
+from mipmech.design.caveats import caveats
 from mipmech.errors import InputError, shorten
-from mipmech.model import tables
-from mipmech.model.columns import Choice, naming_column
-from mipmech.model.draft import draft
-from mipmech.model.tables import CsvTable
+from mipmech.model.from_table import NAMING, Choice, naming_column
+from mipmech.model.instance import Instance
+from mipmech.model.instance_from_csv import UNSEEN, instance_from_csv
+from mipmech.model.tables import CsvTable, listed_columns, quoted, read_csv
 from mipmech.text import clean, count
-
-T = TypeVar("T")
+from mipmech.validation import cells, coefficients, is_plain
 
 
 @command()
@@ -58,7 +56,7 @@ def new(
         bool | None,
         typer.Option(
             "--standardise/--as-is",
-            help="Features in standard deviations; --cost is then per standard deviation [as is].",
+            help="Features in standard deviations, and --cost per standard deviation [yes].",
         ),
     ] = None,
     drop_blank: Annotated[
@@ -72,37 +70,64 @@ def new(
     """Make an instance of a table of one's own; asks for what is missing."""
     file = _output(data, output)
     with shell.saying(f"reading {data}"):
-        table = tables.read_any_csv(data)
+        table = read_csv(data)
     asking = sys.stdin.isatty() and not shell.as_json
-    if not asking:
-        _check_complete(table, quality, visible, view, cost)
-    else:
+    if asking:
         _tell_columns(table)
-
-    coefficients = _given("quality", quality, _coefficients, table, _QUALITY)
-    seen = rows = None
-    if view is not None:
-        rows = [_coefficients(row, "view", table) for row in view.split(";")]
-    if view is None or visible is not None:
-        seen = _given("visible", visible, _names, table, _VISIBLE, ",".join(coefficients))
-    if standardise is None and asking:
-        standardise = _asked("standardise", _STANDARDISE, _yes, "yes")
-    unit = "one standard deviation" if standardise else "1"
-    price = _given("cost", cost, _cost, table, _COST.format(unit), "2")
-    columns = None if features is None else _names(features, "features", table)
+    else:
+        _check_complete(table, quality, visible, view, cost)
+    chosen = None if features is None else cells(features)
+    for column in chosen or ():
+        table.place(column, "features")
+        table.without(table.gaps([column])).numbers([column], "features")
     choice = Choice(
-        coefficients, price, seen, rows, weights, ids or None, columns, bool(standardise), offset
-    )
-    if ids is None:
-        choice = replace(choice, ids=naming_column(table, choice.measured(table.names)))
-    gaps = len(table.gaps(choice.measured(table.names)))
+        {}, 1.0, weights=weights, quality_offset=offset, features=chosen, drop_blank=drop_blank,
+        standardise=not asking if standardise is None else standardise,
+    )  # fmt: skip
+
+    def settled(
+        field: str, option: str | None, question: str, read: Callable[[str], Any], default: str = ""
+    ) -> Choice:
+        """The choice with an option, or with an answer that fits what is known so far."""
+
+        def fitting(text: str) -> Choice:
+            changed = replace(choice, **{field: read(text)})
+            tried = _tried(table, changed)
+            if field == "visible" and not tried.view.shows(tried.quality):
+                print(f"  Warning: {UNSEEN}.", file=sys.stderr)
+            return changed
+
+        if option is not None:
+            return replace(choice, **{field: read(option)})
+        answered: Choice = _asked(field, question, fitting, default)
+        return answered
+
+    example = _example(table)
+
+    def weighted(text: str) -> dict[str, float]:
+        return coefficients(text, "quality", example)
+
+    choice = settled("quality", quality, _QUALITY.format(example), weighted)
+    if view is not None:
+        rows = [coefficients(row, "view", example) for row in view.split(";")]
+        choice = replace(choice, view=rows)
+    if view is None or visible is not None:
+        offered = ",".join(map(quoted, choice.quality)) if len(choice.quality) > 1 else ""
+        choice = settled("visible", visible, _VISIBLE, cells, offered)
+    if standardise is None and asking:
+        choice = settled("standardise", None, _STANDARDISE, _yes, "yes")
+    unit = "one standard deviation" if choice.standardise else "1"
+    choice = settled("cost", cost, _COST.format(unit), lambda text: _cost(text, table), "2")
+    if ids != "":
+        choice = replace(choice, ids=ids or naming_column(table, choice.used(table.names)))
+    gaps = len(table.gaps(choice.used(table.names)))
     if gaps and asking and not drop_blank:
         question = f"{count(gaps, 'row')} of {table.size} have gaps. Leave them out?"
-        drop_blank = _asked("drop_blank", question, _yes, "yes")
+        choice = replace(choice, drop_blank=_asked("drop_blank", question, _agreed, "yes"))
 
-    made = draft(table, choice, file, name=name or clean(data.stem), drop_blank=drop_blank)
+    made = instance_from_csv(table, choice, file, name or clean(data.stem))
     made.save(file)
-    warnings = describe(made.instance, shell.timer).warnings
+    warnings = [*made.warnings, *caveats(made.instance)]
     content = {
         "file": str(file),
         "name": made.instance.name,
@@ -114,9 +139,9 @@ def new(
         "ids": choice.ids,
         "standardised": choice.standardise,
         "left_out": made.left_out,
-        "warnings": list(warnings),
+        "warnings": warnings,
     }
-    shell.show(content, "draft.tell", made, choice, file, warnings)
+    shell.show(content, "new.tell", made, choice, file, warnings)
     return 0
 
 
@@ -140,44 +165,15 @@ def _output(data: Path, output: Path | None) -> Path:
 # ------------------------------------------------------------------ options
 
 
-def _cells(text: str) -> list[str]:
-    """The parts between commas; a name with a comma stands in double quotes."""
-    line = next(csv.reader([text], skipinitialspace=True), [])
-    return [cell.strip() for cell in line if cell.strip()]
-
-
-def _names(text: str, field: str, table: CsvTable) -> list[str]:
-    names = _cells(text)
-    if not names:
-        raise InputError("is empty; name at least one column", field=field)
-    for name in names:
-        table.place(name, field)
-    return names
-
-
-def _coefficients(text: str, field: str, table: CsvTable) -> dict[str, float]:
-    found: dict[str, float] = {}
-    for part in _cells(text):
-        column, mark, value = part.rpartition("=")
-        column = column.strip()
-        if not mark or not tables.is_number(value.strip()):
-            said = f"has {shorten(part)}; give names and numbers, as in {_example(table)}"
-            raise InputError(said, field=field)
-        table.place(column, field)
-        if column in found:
-            raise InputError(f"has {shorten(column)} twice; give it once", field=field)
-        found[column] = float(value)
-    if not found:
-        said = f"is empty; give names and numbers, as in {_example(table)}"
-        raise InputError(said, field=field)
-    return found
-
-
-def _cost(text: str, field: str, table: CsvTable) -> float | str:
-    if tables.is_number(text.strip()):
-        return float(text)
-    table.place(text.strip(), field)
-    return text.strip()
+def _cost(text: str, table: CsvTable) -> float | str:
+    answer = text.strip()
+    if not is_plain(answer):
+        table.place(answer, "cost")
+        return answer
+    if answer in table.names:
+        said = f"is {answer}, and a column has that name; write {answer}.0 for the number, or"
+        raise InputError(f"{said} rename the column", field="cost")
+    return float(answer)
 
 
 def _yes(text: str) -> bool:
@@ -187,10 +183,23 @@ def _yes(text: str) -> bool:
     return answer.startswith("y")
 
 
+def _agreed(text: str) -> bool:
+    if not _yes(text):
+        said = "agents with gaps cannot be used: answer yes; or leave by Ctrl-C, and fill them in"
+        raise InputError(f"{said} or choose other columns")
+    return True
+
+
+def _measured(table: CsvTable) -> list[str]:
+    """Two columns to show how they are named."""
+    found = [name for name in table.numeric if not NAMING.fullmatch(name)] or ["gpa", "sat"]
+    return list(map(clean, found[:2]))
+
+
 def _example(table: CsvTable) -> str:
     """Coefficients for columns of this table, to show how they are written."""
-    names = (table.numeric or ("gpa", "sat"))[:2]
-    return '"' + ",".join(f"{clean(name)}=0.{3 - j}" for j, name in enumerate(names)) + '"'
+    parts = (f"{name}=0.{3 - j}" for j, name in enumerate(_measured(table)))
+    return f'"{",".join(parts)}"'
 
 
 def _check_complete(
@@ -201,40 +210,35 @@ def _check_complete(
     if quality is None:
         missing.append(f"--quality {_example(table)}")
     if visible is None and view is None:
-        missing.append(f'--visible "{",".join(map(clean, table.numeric[:2]))}"')
+        missing.append(f'--visible "{",".join(_measured(table))}"')
     if cost is None:
         missing.append("--cost 2")
     if missing:
-        has = tables.listed_columns(table.numeric) or "missing"
+        has = listed_columns(table.numeric) or "missing"
         said = f"more must be known: give {' '.join(missing)}; columns with numbers are {has}"
         raise InputError(said, file=table.path)
 
 
 # ------------------------------------------------------------------ questions
 
-_QUALITY = "What is true quality? Columns with coefficients, as in {}"
-_VISIBLE = "Which columns does the planner see?"
+_QUALITY = (
+    "True quality is a weighted sum of columns. A coefficient says by how much quality rises with a"
+    " column's unit;\nthey come from a regression done beforehand, for instance. Give columns with"
+    " coefficients, as in {}"
+)
+_VISIBLE = "Which columns does the planner see (what people can change, not the outcome)?"
 _STANDARDISE = "Measure features in standard deviations? Rules are shown in your units all the same"
 _COST = "What does a move of {} cost, if passing is worth 1? A number, or a column"
 
 
-def _given(
-    field: str,
-    option: str | None,
-    read: Callable[[str, str, CsvTable], T],
-    table: CsvTable,
-    question: str,
-    default: str = "",
-) -> T:
-    """An option, or the answer to a question."""
-    if option is not None:
-        return read(option, field, table)
-    return _asked(
-        field, question.format(_example(table)), lambda text: read(text, field, table), default
-    )
+def _tried(table: CsvTable, choice: Choice) -> Instance:
+    """The instance so far; the planner sees all quality if nobody has said yet what is seen."""
+    unsaid = choice.visible is None and choice.view is None
+    seen = list(choice.quality) if unsaid else choice.visible
+    return Instance.from_frame(table, **vars(replace(choice, visible=seen, drop_blank=True)))
 
 
-def _asked(field: str, question: str, read: Callable[[str], T], default: str = "") -> T:
+def _asked(field: str, question: str, read: Callable[[str], Any], default: str = "") -> Any:
     """Ask on the terminal until there is an answer that can be understood."""
     shown = f" [{default}]" if default else ""
     while True:
@@ -245,7 +249,10 @@ def _asked(field: str, question: str, read: Callable[[str], T], default: str = "
         try:
             return read(line.strip() or default)
         except InputError as error:
-            print(f"  {error.message}", file=sys.stderr)
+            if error.field in ("weights", "quality_offset"):  # options, which no answer mends
+                raise
+            at = "" if error.line is None else f" (line {error.line})"
+            print(f"  {error.message}{at}", file=sys.stderr)
 
 
 def _tell_columns(table: CsvTable) -> None:

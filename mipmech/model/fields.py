@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -34,29 +35,42 @@ class Smoothing:
         return {"sigma": self.sigma, "radius": self.radius}
 
 
-def parse_quality(
-    quality: ArrayLike | Mapping[str, float], names: tuple[str, ...] | None
-) -> Floats:
-    """w_f, from numbers or from an object feature → number."""
-    if not isinstance(quality, Mapping):
-        return validation.array(quality, "quality", 1)
+def by_name(value: Mapping[Any, object], names: Sequence[str] | None, field: str) -> Floats:
+    """Numbers by name as an array over the features, 0 for those that are left out."""
     if names is None:
         said = "names features, but the instance has no 'features'; add them, or list the numbers"
-        raise InputError(said, field="quality")
-    return validation.by_name(quality, names, "quality")
+        raise InputError(said, field=field)
+    result = np.zeros(len(names))
+    for key, entry in value.items():
+        name = str(key)
+        if name not in names:
+            raise views.unknown_feature(name, names, field)
+        if not validation.is_number(entry):
+            said = f"has {validation.kind(entry)} for {shorten(name)}; expected a number"
+            raise InputError(said, field=field)
+        result[list(names).index(name)] = validation.number(entry, field)
+    return result
+
+
+def parse_quality(quality: ArrayLike | Mapping[str, float], names: Sequence[str] | None) -> Floats:
+    """w_f, from numbers or from an object feature → number."""
+    if isinstance(quality, Mapping):
+        return by_name(quality, names, "quality")
+    return validation.array(quality, "quality", 1)
 
 
 def parse_ids(ids: Sequence[object], m: int) -> tuple[str, ...]:
     """Names of agents; numbers are welcome, since many tables have them."""
-    if len(ids) != m:
-        said = f"has {len(ids)} names, {m} expected: one per agent"
+    given = validation.listed(ids, "ids")
+    if len(given) != m:
+        said = f"has {len(given)} names, {m} expected: one per agent"
         raise InputError(said, field="ids")
-    for row, name in enumerate(ids):
+    for row, name in enumerate(given):
         whole = isinstance(name, (int, np.integer)) and not isinstance(name, bool)
         if not whole and not isinstance(name, str):
             said = f"is {validation.kind(name)}; expected text or a whole number"
             raise InputError(said, field="ids", row=row)
-    return tuple(writable(str(name)) for name in ids)
+    return tuple(writable(str(name)) for name in given)
 
 
 def parse_costs(cost: ArrayLike, m: int) -> Floats:
@@ -91,7 +105,7 @@ def parse_weights(weights: ArrayLike | None, m: int) -> Floats:
 def parse_names(features: Sequence[object], width: int) -> tuple[str, ...]:
     """Distinct names, one per feature."""
     names: dict[str, int] = {}
-    for row, feature in enumerate(features):
+    for row, feature in enumerate(validation.listed(features, "features")):
         try:
             name = validation.text(feature, "features")
             if name != name.strip():
@@ -107,11 +121,22 @@ def parse_names(features: Sequence[object], width: int) -> tuple[str, ...]:
     return tuple(names)
 
 
+def parse_rows(rows: object, names: Sequence[str] | None, field: str) -> Floats:
+    """A matrix with a column per feature, of rows of numbers or of objects feature → number."""
+    if isinstance(rows, Sequence) and rows and all(isinstance(row, Mapping) for row in rows):
+        return np.array([by_name(row, names, field) for row in rows])
+    if not isinstance(rows, np.ndarray) and any(
+        isinstance(row, Mapping) for row in validation.listed(rows, field)
+    ):
+        raise InputError("has rows of two kinds; give all by name, or all as numbers", field=field)
+    return validation.array(rows, field, 2)  # type: ignore[arg-type]
+
+
 def parse_seen(
     visible: Sequence[str | int] | None,
-    view: ArrayLike | None,
+    view: object,
     projection: ArrayLike | None,
-    features: tuple[str, ...] | None,
+    features: Sequence[str] | None,
     width: int,
 ) -> View:
     """The one of visible, projection and view that is given."""
@@ -122,8 +147,9 @@ def parse_seen(
         said = f"exactly one of visible, projection, view says what the planner sees; found {found}"
         raise InputError(said, field=given[1] if given else "visible")
     if visible is not None:
-        return views.from_visible(views.column_numbers(visible, features, width), width)
-    matrix = validation.frozen(validation.array(choices[given[0]], given[0], 2))  # type: ignore[arg-type]
+        names = None if features is None else tuple(features)
+        return views.from_visible(views.column_numbers(visible, names, width), width)
+    matrix = validation.frozen(parse_rows(choices[given[0]], features, given[0]))
     if matrix.shape[1] != width or not len(matrix):
         said = f"has rows of {matrix.shape[1]} numbers, {width} expected: one per feature"
         raise InputError(said, field=given[0])

@@ -10,10 +10,10 @@ import hashlib
 import io
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,35 +22,26 @@ from mipmech import files, validation
 from mipmech.errors import InputError, did_you_mean, shorten
 from mipmech.model import fields, tables
 from mipmech.model import view as views
-from mipmech.model.columns import Choice, FrameColumns, complete
 from mipmech.model.fields import Smoothing
+from mipmech.model.from_table import Choice, FrameColumns
 from mipmech.model.known import Known, parse_known
 from mipmech.model.tables import CsvTable
 from mipmech.model.units import Units, parse_units
 from mipmech.model.view import View
 from mipmech.text import clean, short
 from mipmech.tolerances import LARGEST
-from mipmech.validation import Floats
+from mipmech.validation import Floats, Numbers, is_plain
 
 FORMAT = "mipmech/instance@1"
 
 REQUIRED = ("format", "name", "agents", "quality", "cost")
 SEEN = ("visible", "projection", "view")
 OPTIONAL = ("features", "quality_offset", "weights", "smoothing", "source", "known", "ids", "units")
+PER_AGENT = ("agents", "cost", "weights", "ids")
 FIELDS = (*REQUIRED, *SEEN, *OPTIONAL)
 # Longer names of agents are cut short where they are shown.
 LONGEST_ID = 40
-
-
-class Frame(Protocol):
-    """What `Instance.from_frame` needs of a data frame; pandas and polars both have it."""
-
-    @property
-    def columns(self) -> Any:
-        """The names of the columns."""
-
-    def __getitem__(self, key: str, /) -> Any:
-        """A column."""
+TABLES = (".csv", ".tsv", ".txt")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -122,7 +113,7 @@ class Instance:
         except InputError as error:
             raise error.located(file) from None
         except OSError as error:
-            raise InputError(f"cannot be read: {files.reason(error)}", file=file) from None
+            raise tables.unreadable(file, error) from None
 
     @classmethod
     def from_arrays(
@@ -132,17 +123,17 @@ class Instance:
         *,
         cost: ArrayLike,
         visible: Sequence[str | int] | None = None,
-        view: ArrayLike | None = None,
+        view: ArrayLike | Sequence[Mapping[str, float]] | None = None,
         projection: ArrayLike | None = None,
         weights: ArrayLike | None = None,
         quality_offset: float = 0.0,
         features: Sequence[str] | None = None,
         name: str = "unnamed",
-        smoothing: Smoothing | None = None,
+        smoothing: Smoothing | Mapping[str, Any] | None = None,
         source: str = "",
-        known: Known | None = None,
+        known: Known | Mapping[str, Any] | None = None,
         ids: Sequence[str | int] | None = None,
-        units: Units | None = None,
+        units: Units | Mapping[str, Any] | None = None,
     ) -> Instance:
         """An instance from arrays; exactly one of ``visible``, ``view``, ``projection``.
 
@@ -156,8 +147,8 @@ class Instance:
             The cost per unit of distance moved.
         visible : sequence of str or int, optional
             The columns that the planner sees, by name or number from 0.
-        view : (rows, n) array_like, optional
-            B: the planner sees Bx.
+        view : (rows, n) array_like or sequence of mapping, optional
+            B: the planner sees Bx. A row may map features to numbers.
         projection : (n, n) array_like, optional
             P: the planner sees Px.
         weights : (m,) array_like, optional
@@ -168,16 +159,17 @@ class Instance:
             Names of the columns.
         name : str
             Shown in tables and pictures.
-        smoothing : Smoothing, optional
+        smoothing : Smoothing or mapping, optional
             If the sample comes from a σ-smoothed distribution.
         source : str
             Where the data are from.
-        known : Known, optional
+        known : Known or mapping, optional
             What is known of the optimum.
         ids : sequence of str or int, optional
             Names of the agents, for people to read.
-        units : Units, optional
-            The user's units, if the features are standardised.
+        units : Units or mapping, optional
+            The user's units, if the features are standardised. A mapping here, as for ``smoothing``
+            and ``known``, is the object of an instance file.
 
         Examples
         --------
@@ -208,28 +200,33 @@ class Instance:
             cost=validation.frozen(fields.parse_costs(cost, m)),
             weights=validation.frozen(fields.parse_weights(weights, m)),
             features=names,
-            smoothing=None if smoothing is None else fields.parse_smoothing(smoothing.to_dict()),
+            smoothing=None if smoothing is None else fields.parse_smoothing(_content(smoothing)),
             source=validation.text(source, "source", lines=True),
-            known=None if known is None else parse_known(known.to_dict()),
+            known=None if known is None else parse_known(_content(known)),
             ids=None if ids is None else fields.parse_ids(ids, m),
-            units=None if units is None else parse_units(units.to_dict(), n),
+            units=None if units is None else parse_units(_content(units), n),
         )
 
     @classmethod
     def from_frame(
         cls,
-        frame: Frame,
+        frame: Any,
         *,
         quality: Mapping[str, float],
-        cost: float | str,
+        cost: ArrayLike | str,
         visible: Sequence[str] | None = None,
         view: Sequence[Mapping[str, float]] | ArrayLike | None = None,
-        weights: str | None = None,
+        projection: ArrayLike | None = None,
+        weights: ArrayLike | str | None = None,
         features: Sequence[str] | None = None,
-        ids: str | None = None,
+        ids: Sequence[str | int] | str | None = None,
         standardise: bool = False,
         quality_offset: float = 0.0,
-        **others: Any,
+        drop_blank: bool = False,
+        name: str = "unnamed",
+        source: str = "",
+        smoothing: Smoothing | None = None,
+        known: Known | None = None,
     ) -> Instance:
         """An instance from a pandas or polars data frame.
 
@@ -243,26 +240,31 @@ class Instance:
             One row per agent.
         quality : mapping of str to float
             Coefficients by column, per unit of the frame.
-        cost : float or str
-            A number, or a column; per standard deviation with ``standardise``.
+        cost : float, str or (m,) array_like
+            A number, a column, or a list; per standard deviation with ``standardise``.
         visible : sequence of str, optional
             The columns that the planner sees.
         view : sequence of mapping or array_like, optional
             Instead of ``visible``, B: each row maps columns to numbers, as in
             ``[{"verbal": 1, "maths": 1}, {"gpa": 1}]``; or an array over ``features``.
-        weights : str, optional
-            A column.
+        projection : (n, n) array_like, optional
+            Or P, over ``features``; not with ``standardise``.
+        weights : str or (m,) array_like, optional
+            A column, or a list.
         features : sequence of str, optional
             By default the columns of ``quality`` and ``visible`` or ``view``, in the frame's order.
-        ids : str, optional
-            The column that names the agents; by default the index of a pandas frame, unless it only
-            counts the rows.
+        ids : str or sequence, optional
+            The column that names the agents, or a list; by default the index of a pandas frame,
+            unless it only counts the rows and none is left out.
         standardise : bool
             Whether to measure features in standard deviations from their means (every agent counts
             once, divided by m).
         quality_offset : float
             b_f, for the units of the frame.
-        **others
+        drop_blank : bool
+            Whether to leave out rows with gaps in a column that is used, instead of refusing them.
+            Agents that nothing names are then called by the numbers of their rows, from 0.
+        name, source, smoothing, known : optional
             As for `from_arrays`.
 
         Examples
@@ -281,75 +283,75 @@ class Instance:
         'Bob'
         """
         choice = Choice(
-            quality, cost, visible, view, weights, ids, features, standardise, quality_offset
-        )
-        table = FrameColumns(frame)
-        arguments = choice.arguments(table)
-        if ids is None:
-            arguments["ids"] = table.labels()
-        return cls._from_choice(choice, arguments, others)
+            quality, cost, visible, view, weights, ids, features, standardise, quality_offset,
+            drop_blank,
+        )  # fmt: skip
+        if standardise and projection is not None:
+            said = "is orthogonal in one set of units only; with standardise, give 'view'"
+            raise InputError(said, field="projection")
+        table = frame if isinstance(frame, CsvTable) else FrameColumns(frame)
+        kept = choice.complete(table)
+        try:
+            return cls.from_arrays(
+                **choice.arguments(kept, table.size), projection=projection, name=name,
+                source=source, smoothing=smoothing, known=known,
+            )  # fmt: skip
+        except InputError as error:
+            if error.row is None or error.line or error.field not in PER_AGENT:
+                raise
+            raise kept.fault(error.message, error.field, error.row) from None
 
     @classmethod
-    def from_csv(
-        cls,
-        path: str | Path,
-        *,
-        quality: Mapping[str, float],
-        cost: float | str,
-        visible: Sequence[str] | None = None,
-        view: Sequence[Mapping[str, float]] | ArrayLike | None = None,
-        weights: str | None = None,
-        features: Sequence[str] | None = None,
-        ids: str | None = None,
-        standardise: bool = False,
-        quality_offset: float = 0.0,
-        drop_blank: bool = False,
-        **others: Any,
-    ) -> Instance:
+    def from_csv(cls, path: str | Path, **arguments: Any) -> Instance:
         """An instance from a CSV file, without pandas.
 
         Cells may be separated by commas, semicolons or tabs; with the latter two, commas may be
-        decimal ones. Columns that are not named here may hold anything.
+        decimal ones. Columns that are not named may hold anything.
 
         Parameters
         ----------
         path : str or Path
             The file: a header, then one row per agent.
-        quality : mapping of str to float
-            Coefficients by column, per unit of the file.
-        cost : float or str
-            A number, or a column; per standard deviation with ``standardise``.
-        visible, view, weights, features : optional
-            As for `from_frame`.
-        ids : str, optional
-            The column that names the agents.
-        standardise : bool
-            As for `from_frame`.
-        quality_offset : float
-            b_f, for the units of the file.
-        drop_blank : bool
-            Whether to leave out rows with gaps in a column that is used, instead of refusing them.
-        **others
-            As for `from_arrays`.
+        **arguments
+            As for `from_frame`; by default the instance has the name of the file, and its agents
+            have none, unless rows are left out.
+
+        Examples
+        --------
+        >>> given = {"quality": {"hs_gpa": 0.6, "sat_v": 0.02}, "visible": ["sat_v"], "cost": 2}
+        >>> Instance.from_csv("instances/real/raw/satgpa.csv", **given)
+        Instance('satgpa': 1000 agents, 2 features, 1 seen)
         """
-        choice = Choice(
-            quality, cost, visible, view, weights, ids, features, standardise, quality_offset
-        )
         file = Path(path)
         try:
-            table, _ = complete(tables.read_any_csv(file), choice, drop_blank)
-            return cls._from_choice(choice, choice.arguments(table), others)
+            return cls.from_frame(tables.read_csv(file), **{"name": clean(file.stem), **arguments})
         except InputError as error:
             raise error.located(file) from None
 
-    @classmethod
-    def _from_choice(
-        cls, choice: Choice, arguments: dict[str, Any], others: dict[str, Any]
-    ) -> Instance:
-        if choice.standardise and others.get("projection") is not None:
-            said = "is orthogonal in one set of units only; with standardise, give 'view'"
-            raise InputError(said, field="projection")
-        return cls.from_arrays(**arguments, **others)
+    def part(self, rows: Numbers, name: str) -> Instance:
+        """The agents of some rows; what is known of the whole does not hold for them.
+
+        Parameters
+        ----------
+        rows : array of int
+            The agents, in the order that they will have.
+        name : str
+            What to call them.
+
+        Examples
+        --------
+        >>> whole = Instance.from_arrays([[0.0], [1.0], [2.0]], [1.0], visible=[0], cost=1.0)
+        >>> whole.part(np.array([0, 2]), "the ends").agents.tolist()
+        [[0.0], [2.0]]
+        """
+        agents, cost, weights = (
+            validation.frozen(values[rows]) for values in (self.agents, self.cost, self.weights)
+        )
+        ids = None if self.ids is None else tuple(self.ids[row] for row in rows)
+        return replace(
+            self, name=name, agents=agents, cost=cost, weights=weights, ids=ids, known=None,
+            path=None,
+        )  # fmt: skip
 
     def __repr__(self) -> str:
         return (
@@ -466,6 +468,12 @@ class Instance:
         """
         file = Path(path)
         content = self.to_dict()
+        if agents not in ("inline", "csv", "npy"):
+            said = f"is {validation.kind(agents)}; give 'inline', 'csv' or 'npy'"
+            raise InputError(said, field="agents")
+        if table is not None and Path(table).name != table:
+            said = f"is {shorten(table)}; give a file's name alone: it lies beside the instance"
+            raise InputError(said, field="table")
         if agents != "inline" and file.name == (table or f"{file.stem}.{agents}"):
             raise InputError(
                 f"would hold both the instance and its {agents} table; give it another ending",
@@ -473,14 +481,14 @@ class Instance:
             )
         try:
             if agents == "csv":
-                if all(tables.is_number(name) for name in self.feature_names):
+                if all(is_plain(name) for name in self.feature_names):
                     raise InputError(
                         "are all numbers, which no CSV header can be; save inline or as npy",
                         file=file,
                         field="features",
                     )
                 rows = [",".join(map(repr, row)) for row in self.agents.tolist()]
-                header = ",".join(_quoted(name) for name in self.feature_names)
+                header = ",".join(tables.quoted(name) for name in self.feature_names)
                 held = "\n".join([header, *rows, ""]).encode()
                 content.pop("features", None)
             elif agents == "npy":
@@ -499,14 +507,21 @@ class Instance:
 # ------------------------------------------------------------------- reading
 
 
+def _content(value: Any) -> Any:
+    """The object that a file holds for a field, or may hold."""
+    return value.to_dict() if isinstance(value, (Smoothing, Known, Units)) else value
+
+
 def _read_json(file: Path) -> dict[str, Any]:
     text = files.read_text(file)
     try:
         content = json.loads(text, parse_int=_integer, object_pairs_hook=_object)
     except json.JSONDecodeError as error:
-        raise InputError(
-            f"is not JSON: {error.msg} at line {error.lineno}, column {error.colno}"
-        ) from None
+        if file.suffix.lower() in TABLES:
+            said = f"is a table; 'mipmech new {clean(file.name)}' makes an instance of it"
+            raise InputError(said) from None
+        said = f"is not JSON: {error.msg} at line {error.lineno}, column {error.colno}"
+        raise InputError(said) from None
     except RecursionError:
         raise InputError("is nested too deeply to be an instance") from None
     if not isinstance(content, dict):
@@ -547,31 +562,35 @@ def parse(content: dict[str, Any], file: Path) -> Instance:
     for key in REQUIRED:
         if key not in content:
             raise InputError(f"is missing; add {key!r} to the file", field=key)
+    for key in (*SEEN, *OPTIONAL):
+        if key in content and content[key] is None:
+            raise InputError("is null; leave it out, or give it", field=key)
     agents, features, table = _agents(content, file)
-    visible = content.get("visible")
-    if "visible" in content and not isinstance(visible, list):
-        said = f"is {validation.kind(visible)}; give a list of names or column numbers"
-        raise InputError(said, field="visible")
     tables_of_view = ("projection", "view")
     seen = {key: validation.rows(content[key], key) for key in tables_of_view if key in content}
     quality = content["quality"]
-    given = "weights" in content
-    instance = Instance.from_arrays(
-        agents,
-        quality if isinstance(quality, dict) else validation.numbers(quality, "quality"),
-        cost=_per_agent(content, "cost", table),
-        visible=visible,
-        **seen,
-        weights=_per_agent(content, "weights", table) if given else None,
-        quality_offset=validation.number(content.get("quality_offset", 0.0), "quality_offset"),
-        features=features,
-        name=validation.text(content["name"], "name"),
-        smoothing=fields.parse_smoothing(content["smoothing"]) if "smoothing" in content else None,
-        source=validation.text(content.get("source", ""), "source", lines=True),
-        known=parse_known(content["known"]) if "known" in content else None,
-        ids=_given_ids(content, table) if "ids" in content else None,
-        units=parse_units(content["units"], agents.shape[1]) if "units" in content else None,
-    )
+    try:
+        instance = Instance.from_arrays(
+            agents,
+            quality if isinstance(quality, dict) else validation.numbers(quality, "quality"),
+            cost=_per_agent(content, "cost", table),
+            visible=content.get("visible"),
+            **seen,
+            weights=_per_agent(content, "weights", table),
+            quality_offset=content.get("quality_offset", 0.0),
+            features=features,
+            name=content["name"],
+            smoothing=content.get("smoothing"),
+            source=content.get("source", ""),
+            known=content.get("known"),
+            ids=_per_agent(content, "ids", table),
+            units=content.get("units"),
+        )
+    except InputError as error:
+        field = error.field if error.field in PER_AGENT else None
+        if table is None or error.row is None or field is None or isinstance(content[field], list):
+            raise
+        raise table.fault(error.message, field, error.row) from None
     object.__setattr__(instance, "path", file)
     return instance
 
@@ -581,8 +600,7 @@ def _agents(
 ) -> tuple[NDArray[Any], Sequence[str] | None, CsvTable | None]:
     agents = content["agents"]
     features = content.get("features")
-    if "features" in content and not isinstance(features, list):
-        raise InputError(f"is {validation.kind(features)}; give a list of names", field="features")
+    features = None if features is None else validation.listed(features, "features")
     if isinstance(agents, list):
         return validation.rows(agents, "agents"), features, None
     if not isinstance(agents, dict) or len(agents) != 1 or not {"csv", "npy"} & set(agents):
@@ -597,7 +615,7 @@ def _agents(
     path = files.beside(file.parent, name)
     if kind == "npy":
         return tables.read_npy(path), features, None
-    table = tables.read_csv(path)
+    table = tables.read_csv(path, strict=True)
     if features is not None:
         chosen = fields.parse_names(features, len(features))
         for column in chosen:
@@ -627,26 +645,16 @@ def _column(content: dict[str, Any], field: str, table: CsvTable | None) -> str 
     return name
 
 
-def _per_agent(content: dict[str, Any], field: str, table: CsvTable | None) -> ArrayLike:
-    """Costs or weights: a list, a column of the CSV file, or (costs) one number for all."""
+def _per_agent(content: dict[str, Any], field: str, table: CsvTable | None) -> Any:
+    """Costs, weights or ids: a list, a column of the CSV file, or (costs) one number for all."""
     column = _column(content, field, table)
     if column is not None and table is not None:
-        return table.numbers([column], field)[:, 0]
-    value = content[field]
-    if field == "cost" and not isinstance(value, list):
-        return validation.number(value, field)
-    return validation.numbers(value, field)
-
-
-def _given_ids(content: dict[str, Any], table: CsvTable | None) -> Sequence[str | int]:
-    column = _column(content, "ids", table)
-    if column is not None and table is not None:
-        return table.texts(column, "ids")
-    value = content["ids"]
-    if not isinstance(value, list):
-        said = f'is {validation.kind(value)}; give a list of texts, or {{"column": "name"}}'
-        raise InputError(said, field="ids")
-    return value
+        return (
+            table.texts(column, field) if field == "ids" else table.numbers([column], field)[:, 0]
+        )
+    value = content.get(field)
+    as_it_is = field == "ids" or (field == "cost" and not isinstance(value, list))
+    return value if value is None or as_it_is else validation.numbers(value, field)
 
 
 # ------------------------------------------------------------------- writing
@@ -656,10 +664,6 @@ def _selects(view: View) -> bool:
     """Whether the rows of B are exactly the selected coordinates, so that `visible` says it all."""
     columns = view.columns or ()
     return np.array_equal(view.matrix, views.from_visible(columns, view.matrix.shape[1]).matrix)
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"' if set(name) & set(',"') else name
 
 
 def pretty(content: dict[str, Any]) -> str:

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from mipmech import files
 from mipmech.errors import InputError, did_you_mean, shorten
 from mipmech.text import clean, short
-from mipmech.validation import Floats
+from mipmech.validation import Floats, is_plain, remedy
 
 FIELD = "agents"
 # A header of a plain array takes about a hundred bytes.
@@ -37,10 +37,23 @@ MISSING = frozenset({"", ".", "-", "?", "na", "n/a", "nan", "null", "none", "mis
 # A number with a decimal comma, and one that may as well have a comma between its thousands.
 WITH_COMMA = re.compile(r"[+-]?\d*(,\d+)?([eE][+-]?\d+)?")
 THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}[,.]\d{3}")
+# The line with which Excel says what separates the cells, and a line up to its end or a lone quote.
+SEP = re.compile(r"\s*sep=([^\w\"\r\n]) *\r?\n", re.IGNORECASE)
+FIRST_LINE = re.compile(r"\s*(?:\"[^\"]*\"|[^\"\r\n]+)*")
+# Zero bytes near the beginning of a file are no text in UTF-8.
+HEAD = 4096
 
 
-def _fault(path: Path, message: str, row: int | None = None, field: str = FIELD) -> InputError:
-    return InputError(message, file=path, field=field, row=row)
+def _fault(path: Path, message: str) -> InputError:
+    return InputError(message, file=path, field=FIELD)
+
+
+def unreadable(path: Path, error: OSError) -> InputError:
+    """The error for a file that cannot be read, with the name of one that is there."""
+    near = ""
+    if isinstance(error, FileNotFoundError) and path.parent.is_dir():
+        near = did_you_mean(path.name, os.listdir(path.parent))
+    return InputError(f"cannot be read: {files.reason(error)}{near}", file=path)
 
 
 def unknown_column(name: str, known: Sequence[str], field: str) -> InputError:
@@ -65,6 +78,7 @@ class CsvTable:
     mark : what separates the cells
     where : the line of the file on which each row ends, if known
     doubtful : columns whose points may stand between thousands
+    kept : the numbers that the rows had before some were left out
     """
 
     path: Path
@@ -74,11 +88,23 @@ class CsvTable:
     mark: str = ","
     where: Sequence[int] | None = None
     doubtful: frozenset[str] = frozenset()
+    kept: Sequence[int] | None = None
 
     @property
     def size(self) -> int:
         """The number of rows."""
         return len(self.lines)
+
+    def fault(self, message: str, field: str, row: int | None = None) -> InputError:
+        """An error in this table; of a row, with its line in the file if that is known."""
+        if row is None:
+            return InputError(message, file=self.path, field=field)
+        line = None if self.where is None else self.where[row]
+        # A quoted cell may span lines; then the number of the line is not known.
+        if self.where is None and not any("\n" in cell for cells in self.lines for cell in cells):
+            line = row + 2
+        number = row if self.kept is None else self.kept[row]
+        return InputError(message, file=self.path, field=field, row=number, line=line)
 
     def place(self, name: str, field: str = FIELD) -> int:
         """Where a column stands; refused if there is none, or several."""
@@ -87,7 +113,7 @@ class CsvTable:
             raise unknown_column(name, self.names, field).located(self.path)
         if len(found) > 1:
             said = f"names {shorten(name)}, but there are {len(found)} such columns; rename them"
-            raise _fault(self.path, said, field=field)
+            raise self.fault(said, field)
         return found[0]
 
     def texts(self, name: str, field: str = FIELD) -> list[str]:
@@ -99,11 +125,9 @@ class CsvTable:
         places = [self.place(name, field) for name in names]
         for name in self.doubtful.intersection(names):
             cell = next(cell for cell in self.texts(name) if "." in cell)
-            said = (
-                f"has {shorten(cell)} under {shorten(name)}, which may be read in two ways; write"
-            )
-            said += f" {cell.replace('.', '')} or {cell}0, and all of the column so"
-            raise _fault(self.path, said, field=field)
+            said = f"has {shorten(cell)} under {shorten(name)}, which may be read in two ways"
+            said += f"; write {cell.replace('.', '')} or {cell}0, and all of the column so"
+            raise self.fault(said, field)
         shape = (len(self.lines), len(places))
         if self.simple or _is_simple("".join(self._cells(places))):
             try:
@@ -125,22 +149,16 @@ class CsvTable:
         for row, line in enumerate(self.lines):
             for place in places:
                 name, cell = shorten(self.names[place]), line[place]
-                if not is_number(cell):
+                if not is_plain(cell):
                     said = f"has {shorten(cell)} under {name}; expected a plain number"
+                    said += remedy(cell)
                     if not cell.strip():
                         said = f"has no number under {name}; fill it in or leave the row out"
-                    said += self.line(row)
-                    only_text = not any(is_number(other[place]) for other in self.lines)
-                    return _fault(self.path, said + hint * only_text, row, field)
+                    elif not remedy(cell) and not any(is_plain(li[place]) for li in self.lines):
+                        said = f"{name} holds text, such as {shorten(cell)}; expected plain numbers"
+                        said += hint
+                    return self.fault(said, field, row)
         raise AssertionError("float() refused a cell that is a plain number")
-
-    def line(self, row: int) -> str:
-        """The line of the file on which a row is, in brackets, if that is known."""
-        if self.where is not None:
-            return f" (line {self.where[row]})"
-        # A quoted cell may span lines; then the number of the line is not known.
-        broken = any("\n" in cell for line in self.lines for cell in line)
-        return "" if broken else f" (line {row + 2})"
 
     @cached_property
     def numeric(self) -> tuple[str, ...]:
@@ -149,7 +167,7 @@ class CsvTable:
         for place, name in enumerate(self.names):
             cells = [line[place] for line in self.lines]
             held = [cell for cell in cells if not is_missing(cell)]
-            if name and held and all(is_number(cell.strip()) for cell in held):
+            if name and held and all(is_plain(cell) for cell in held):
                 found.append(name)
         found = [name for name in found if name not in self.doubtful]
         return tuple(found)
@@ -164,68 +182,68 @@ class CsvTable:
         dropped = set(rows)
         kept = [i for i in range(self.size) if i not in dropped]
         where = None if self.where is None else [self.where[i] for i in kept]
-        return replace(self, lines=[self.lines[i] for i in kept], where=where)
+        return replace(self, lines=[self.lines[i] for i in kept], where=where, kept=kept)
+
+    def labels(self) -> list[str] | None:
+        """What the rows are called where no column says it: by number, if some were left out."""
+        return None if self.kept is None else [str(row) for row in self.kept]
 
 
-def read_csv(path: Path) -> CsvTable:
-    """A table in the format of instance files: commas between cells, a row on every line."""
-    text = files.read_text(path)
-    # Leaving out the line numbers makes the usual case fast; a fault is looked up afterwards.
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
-    try:
-        header = next(reader, [])
-        lines = list(reader)
-    except csv.Error as error:
-        raise _fault(path, f"line {reader.line_num} is not CSV: {error}") from None
-    _check_header(header, path)
-    for mark, name in SEPARATORS.items():
-        if len(header) == 1 and mark in header[0]:
-            raise _fault(
-                path,
-                f"is separated by {name}; save it with commas, and with points in the numbers,"
-                f" or let 'mipmech new' read it",
-            )
-    while lines and not lines[-1]:
-        lines.pop()
-    if not lines:
-        raise _fault(path, "has a header but no agents; add a line per agent")
-    body = re.split(r"[\r\n]", text, maxsplit=1)[-1]
-    table = CsvTable(path, tuple(n.strip() for n in header), lines, _is_simple(body))
-    if {len(line) for line in lines} != {len(header)}:
-        _fail_at_an_odd_line(table)
-    return table
+def read_csv(path: Path, strict: bool = False) -> CsvTable:
+    """A table as people have them, or, ``strict``, in the format of instance files.
 
-
-def read_any_csv(path: Path) -> CsvTable:
-    """A table as people have them.
-
-    Commas, semicolons or tabs separate the cells, whichever the header has; with the latter two,
-    commas may be decimal ones. Blank lines are passed over.
+    That format has commas between cells and a row on every line. People also separate cells by
+    semicolons or tabs, whichever the header has, use decimal commas, and leave lines blank.
     """
     try:
         text = files.read_text(path)
     except OSError as error:
-        raise InputError(f"cannot be read: {files.reason(error)}", file=path) from None
-    first = text.lstrip("\r\n").partition("\n")[0]
-    mark = max(SEPARATORS, key=first.count)
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=mark)
+        raise unreadable(path, error) from None
+    except InputError:
+        with path.open("rb") as stream:
+            if b"\0" not in stream.read(HEAD):
+                raise
+        said = "is not text but a file of some program, such as a workbook; save it as CSV (UTF-8)"
+        raise InputError(said, file=path) from None
+    told = None if strict else SEP.match(text)
+    mark = told[1] if told else _mark(text)
+    comma = "," if strict else mark
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=comma)
     lines, where = [], []
     try:
-        for line in reader:
-            if any(cell.strip() for cell in line):
-                lines.append(line)
-                where.append(reader.line_num)
+        if strict:
+            # Leaving out the line numbers makes the usual case fast.
+            lines = list(reader)
+        else:
+            for line in reader:
+                if any(cell.strip() for cell in line):
+                    lines.append(line)
+                    where.append(reader.line_num)
     except csv.Error as error:
         raise _fault(path, f"line {reader.line_num} is not CSV: {error}") from None
+    while lines and not lines[-1]:
+        lines.pop()
+    del lines[: int(told is not None)], where[: int(told is not None)]
     header = lines.pop(0) if lines else []
     _check_header(header, path)
+    if strict and len(header) == 1 and mark != ",":
+        said = f"is separated by {SEPARATORS[mark]}; save it with commas, and with points in the"
+        raise _fault(path, f"{said} numbers, or let 'mipmech new' read it")
     if not lines:
         raise _fault(path, "has a header but no agents; add a line per agent")
-    names = tuple(n.strip() for n in header)
-    table = CsvTable(path, names, lines, False, mark, where[1:])
+    simple = strict and _is_simple(re.split(r"[\r\n]", text, maxsplit=1)[-1])
+    names = tuple(name.strip() for name in header)
+    table = CsvTable(path, names, lines, simple, mark, None if strict else where[1:])
     if {len(line) for line in lines} != {len(header)}:
         _fail_at_an_odd_line(table)
-    return _with_points(table) if mark != "," or '"' in text else table
+    return _with_points(table) if not strict and (mark != "," or '"' in text) else table
+
+
+def _mark(text: str) -> str:
+    """What separates the cells of the header; marks in quotes do not."""
+    found = FIRST_LINE.match(text)
+    header = re.sub(r"\"[^\"]*\"", "", found[0] if found else "")
+    return max(SEPARATORS, key=header.count)
 
 
 def _with_points(table: CsvTable) -> CsvTable:
@@ -255,7 +273,7 @@ def _with_points(table: CsvTable) -> CsvTable:
 def _check_header(header: list[str], path: Path) -> None:
     if not header:
         raise _fault(path, "is empty; start with a header line of feature names")
-    if all(is_number(cell) for cell in header):
+    if all(is_plain(cell) for cell in header):
         raise _fault(
             path,
             "starts with numbers; the first line must name the features (a line of numbers there"
@@ -270,16 +288,6 @@ def check_names(table: CsvTable) -> None:
         remedy = ", which counts the rows; write it with index=False" if counting else "; name it"
         said = f"has a first column without a name{remedy}, or list the others in 'features'"
         raise _fault(table.path, said)
-
-
-def is_number(cell: str) -> bool:
-    """Whether a cell is a plain number."""
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    # float() also takes 1_000 and digits of other scripts; a data file does not mean those.
-    return _is_simple(cell)
 
 
 def is_missing(cell: str) -> bool:
@@ -305,8 +313,17 @@ def _fail_at_an_odd_line(table: CsvTable) -> NoReturn:
                 said += ", or write points for decimal commas"
             if not line:
                 said = "is a blank line; remove it"
-            raise _fault(table.path, said + table.line(row), row)
+            raise table.fault(said, FIELD, row)
     raise AssertionError("all lines are equally long")
+
+
+def quoted(name: str) -> str:
+    """A cell of a CSV file.
+
+    >>> quoted("sat"), quoted('a "b",c')
+    ('sat', '"a ""b"",c"')
+    """
+    return '"' + name.replace('"', '""') + '"' if set(name) & set(',;"') else name
 
 
 def read_npy(path: Path) -> NDArray[Any]:

@@ -14,6 +14,7 @@ from typing import NoReturn
 
 import numpy as np
 
+from mipmech import validation
 from mipmech.errors import InputError, did_you_mean, shorten
 from mipmech.rationals import exact_dot
 from mipmech.tolerances import DEPENDENT, PROJECTION_TOLERANCE
@@ -36,6 +37,10 @@ class View:
     def combine(self, v: Floats) -> list[Fraction]:
         """Bᵀv in rationals: the weights on x of a rule with weights v on what is seen."""
         return [exact_dot(column, v) for column in self.matrix.T]
+
+    def shows(self, direction: Floats) -> bool:
+        """Whether what is seen says anything about direction·x: whether B·direction is not 0."""
+        return any(exact_dot(row, direction) for row in self.matrix)
 
     @property
     def rank(self) -> int:
@@ -140,18 +145,21 @@ def exact_rank(matrix: Floats) -> int:
     return rank
 
 
-def column_numbers(
-    visible: Sequence[object], features: tuple[str, ...] | None, width: int
-) -> list[int]:
+def unknown_feature(name: str, features: Sequence[str], field: str) -> InputError:
+    """The error for a name that no feature has."""
+    said = f"names {shorten(name)}, which is not among the features"
+    said += f" {shorten(', '.join(features), 200)}{did_you_mean(name, features)}"
+    return InputError(said, field=field)
+
+
+def column_numbers(visible: object, features: tuple[str, ...] | None, width: int) -> list[int]:
     """Names or 0-based numbers of columns as numbers; no repeats, nothing unknown."""
 
     def refuse(message: str) -> NoReturn:
         raise InputError(message, field="visible")
 
-    if not visible:
-        refuse("is empty; name at least one column that the planner sees")
     numbers: list[int] = []
-    for entry in visible:
+    for entry in validation.listed(visible, "visible"):
         if isinstance(entry, str):
             if features is None:
                 refuse(
@@ -159,10 +167,7 @@ def column_numbers(
                     " column numbers"
                 )
             if entry not in features:
-                refuse(
-                    f"names {shorten(entry)}, which is not among the features"
-                    f" {shorten(', '.join(features), 200)}{did_you_mean(entry, features)}"
-                )
+                raise unknown_feature(entry, features, "visible")
             number = features.index(entry)
         elif isinstance(entry, (int, np.integer)) and not isinstance(entry, bool):
             number = int(entry)
@@ -173,4 +178,6 @@ def column_numbers(
         if number in numbers:
             refuse(f"has column {shorten(entry)} twice; list it once")
         numbers.append(number)
+    if not numbers:
+        refuse("is empty; name at least one column that the planner sees")
     return numbers

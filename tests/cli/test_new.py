@@ -13,8 +13,9 @@ import pytest
 
 from mipmech import Instance
 from mipmech.cli import main
-from mipmech.model import tables
-from mipmech.model.columns import naming_column
+from mipmech.model.from_table import naming_column
+from mipmech.model.tables import read_csv
+from mipmech.validation import coefficients
 from tests.conftest import ROOT
 
 TABLE = """student_id,group,SAT,gpa,essay,admitted,price
@@ -23,7 +24,7 @@ S2,b,650,2.5,,no,2
 S3,a,480,1.5,4,no,3
 S4,b,520,2.0,1,no,2
 """
-OPTIONS = ["--quality", "SAT=0.002, gpa=0.5", "--visible", "SAT,gpa", "--cost", "2"]
+OPTIONS = ["--quality", "SAT=0.002, gpa=0.5", "--visible", "SAT,gpa", "--cost", "2", "--as-is"]
 
 
 @pytest.fixture
@@ -87,7 +88,7 @@ def test_otherwise_they_are_copied(capsys, data, options, monkeypatch):
 
 
 def test_standardised_is_what_a_frame_gives(capsys, data):
-    run(capsys, data, *OPTIONS, "--standardise", "--offset", "1")
+    run(capsys, data, *OPTIONS[:-1], "--offset", "1")
     made = Instance.load(data.with_suffix(".json"))
     same = Instance.from_csv(
         data, quality={"SAT": 0.002, "gpa": 0.5}, visible=["SAT", "gpa"], cost=2,
@@ -107,7 +108,9 @@ def test_semicolons_and_decimal_commas_are_understood(capsys, data):
 
 
 def test_sums_may_be_seen(capsys, data):
-    status, *_ = run(capsys, data, *OPTIONS[:2], "--cost", 1, "--view", "SAT=1,gpa=100;price=1")
+    status, *_ = run(
+        capsys, data, *OPTIONS[:2], "--cost", 1, "--as-is", "--view", "SAT=1,gpa=100;price=1"
+    )
     assert status == 0
     made = Instance.load(data.with_suffix(".json"))
     assert made.features == ("SAT", "gpa", "price")
@@ -116,7 +119,15 @@ def test_sums_may_be_seen(capsys, data):
 
 def test_names_with_commas_are_quoted(capsys, data):
     data.write_text('"gpa, school",x=y\n1,2\n2,1\n')
-    given = ["--quality", '"gpa, school=0.5",x=y=1', "--visible", '"gpa, school"', "--cost", 1]
+    given = [
+        "--quality",
+        '"gpa, school=0.5",x=y=1',
+        "--visible",
+        '"gpa, school"',
+        "--cost",
+        1,
+        "--as-is",
+    ]
     assert run(capsys, data, *given)[0] == 0
     assert Instance.load(data.with_suffix(".json")).quality.tolist() == [0.5, 1]
 
@@ -133,6 +144,8 @@ def test_an_id_can_be_chosen_or_left_out(capsys, data):
     ("header", "cells", "named"),
     [
         ("id,x", ["1,5", "2,5"], "id"),
+        ("name,x,ID", ["Ann,5,1", "Bob,5,2"], "ID"),
+        ("name,x,id", ["Ann,5,1", "Bob,5,1"], "name"),
         ("x,Applicant ID", ["5,1", "5,2"], "Applicant ID"),
         ("x,studentId", ["5,1", "5,2"], "studentId"),
         ("x,who", ["5,Ann", "5,Bob"], "who"),
@@ -144,7 +157,7 @@ def test_an_id_can_be_chosen_or_left_out(capsys, data):
 )
 def test_the_column_that_names_people_is_guessed(tmp_path, header, cells, named):
     (tmp_path / "t.csv").write_text("\n".join([header, *cells]))
-    assert naming_column(tables.read_any_csv(tmp_path / "t.csv"), ["x"]) == named
+    assert naming_column(read_csv(tmp_path / "t.csv"), ["x"]) == named
 
 
 @pytest.mark.parametrize(
@@ -158,12 +171,18 @@ def test_the_column_that_names_people_is_guessed(tmp_path, header, cells, named)
         ([*OPTIONS, "--quality", "SAT=1,SAT=2"], "quality: has 'SAT' twice"),
         ([*OPTIONS, "--quality", " , "], "quality: is empty"),
         ([*OPTIONS, "--quality", "SAT=0"], "quality: is zero"),
-        ([*OPTIONS, "--quality", "group=1"], "has 'a' under 'group'; expected a plain number"),
+        ([*OPTIONS, "--quality", "group=1"], "agents, line 2: 'group' holds text, such as 'a'"),
         ([*OPTIONS, "--visible", "iq"], "visible: there is no column 'iq'; there are student_id,"),
         ([*OPTIONS, "--visible", ""], "visible: is empty"),
         ([*OPTIONS, "--view", "SAT=1"], "found visible and view"),
         ([*OPTIONS, "--features", "SAT"], "names 'gpa', which is not among the features 'SAT'"),
-        ([*OPTIONS, "--features", "SAT,gpa,essay"], "no number under 'essay' (line 3); fill"),
+        ([*OPTIONS, "--features", "SAT,gpa,essay"], "line 3: has no number under 'essay'; fill"),
+        ([*OPTIONS, "--quality", "SAT=0,002"], "quality: has 'SAT=0,002'; write 0.002, as in"),
+        ([*OPTIONS, "--quality", "SAT=0,2;gpa=1"], "quality: has 'SAT=0,2'; write 0.2, as in"),
+        ([*OPTIONS, "--quality", '{"SAT": 1'], "quality: is not JSON; give names and numbers"),
+        ([*OPTIONS, "--quality", '{"SAT": "1"}'], "quality: is the text '1'; expected a number"),
+        ([*OPTIONS, "--weights", "essay"], "weights, line 3: has no number under 'essay'"),
+        ([*OPTIONS, "--cost", "essay"], "cost, line 3: has no number under 'essay'"),
         ([*OPTIONS, "--cost", "dear"], "cost: there is no column 'dear'"),
         ([*OPTIONS, "--cost", "-1"], "cost: is -1; it must be above 0"),
         ([*OPTIONS, "--cost", "nan"], "cost: is not a number"),
@@ -187,14 +206,72 @@ def test_what_is_missing_or_wrong_is_named_at_once(capsys, data, monkeypatch, op
 
 def test_a_folder_is_no_table(capsys, data, monkeypatch):
     monkeypatch.chdir(data.parent)
+    (data.parent / "book.xlsx").write_bytes(b"PK\x03\x04\x14\0\x08\0\xb5\xff")
     for name, said in (
         (".", "is a folder"),
         ("..", "cannot be read"),
         ("no.csv", "cannot be read"),
+        ("studnts.csv", "no such file or directory (did you mean 'students.csv'?)"),
+        ("book.xlsx", "is not text but a file of some program, such as a workbook; save it as CSV"),
     ):
         status, _, err = run(capsys, name, *OPTIONS)
         assert status == 2
         assert said in err
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "SAT:0.002, gpa:0.5",
+        "SAT=0.002;gpa=0.5",
+        '{"SAT": 0.002, "gpa": 0.5}',
+        "SAT = 2e-3 ;gpa: .5",
+    ],
+)
+def test_coefficients_are_read_as_people_write_them(given):
+    assert coefficients(given, "quality") == {"SAT": 0.002, "gpa": 0.5}
+
+
+def test_quality_that_the_planner_cannot_see_is_told_at_once(capsys, data):
+    given = [data, "--quality", "price=1", "--visible", "SAT,gpa", "--cost", 2]
+    _, out, _ = run(capsys, *given)
+    assert "nothing that the planner sees carries quality" in " ".join(out.split())
+    path = data.parent / "b.json"
+    _, out, _ = run(capsys, *given, "-o", path, "--json", "--view", "SAT=1,price=1", *OPTIONS[:2])
+    assert "visible and view" in out
+    _, out, _ = run(capsys, *given[:3], "--view", "SAT=1;price=1", "--cost", 2, "-o", path)
+    assert "carries quality" not in out
+
+
+def test_rows_that_are_left_out_are_told_and_the_others_keep_their_numbers(capsys, data):
+    given = [data, *OPTIONS[:-1], "--features", "SAT,gpa,essay", "--drop-blank"]
+    _, out, _ = run(capsys, *given, "--id", "", "--json")
+    assert json.loads(out)["warnings"] == ["1 row of 4 left out for gaps: essay has 1"]
+    assert Instance.load(data.with_suffix(".json")).ids == ("0", "2", "3")
+    assert (
+        "rows, from 0 below the header"
+        in run(capsys, *given, "--id", "", "-o", data.parent / "b.json")[1]
+    )
+
+
+def test_warnings_are_of_the_table_and_not_of_a_rule(capsys, data):
+    data.write_text("who,x,flat\na,1,3\na,2,3\nb,9,3\n")
+    _, out, _ = run(
+        capsys, data, "--quality", "x=1", "--visible", "x,flat", "--cost", 0.001, "--as-is",
+        "--id", "who", "--json",
+    )  # fmt: skip
+    said = json.loads(out)["warnings"]
+    assert said[:2] == ["flat is 3 for everyone; leave it out", "1 id repeats in who"]
+    assert not any("rule people move" in sentence for sentence in said)
+
+
+def test_a_number_that_is_also_a_column_is_no_cost(capsys, data):
+    data.write_text("x,2020\n1,3\n2,4\n")
+    given = [data, "--quality", "x=1", "--visible", "x", "--cost"]
+    status, _, err = run(capsys, *given, "2020")
+    assert status == 2
+    assert "cost: is 2020, and a column has that name; write 2020.0" in err
+    assert run(capsys, *given, "2020.0")[0] == 0
 
 
 def test_a_file_is_replaced_only_where_it_is_named(capsys, data):
@@ -226,19 +303,89 @@ def test_what_is_missing_is_asked_for(capsys, data, monkeypatch):
     assert "did you mean 'SAT'?" in err
     assert "What does a move of one standard deviation cost" in err
     assert "1 row of 4 have gaps" in err
-    assert "left out   1 row with gaps" in out
+    assert "1 row of 4 left out for gaps: essay has 1" in " ".join(out.split())
     made = Instance.load(data.with_suffix(".json"))
     assert (made.size, made.features, made.view.columns) == (3, ("SAT", "essay"), (0,))
     assert (made.units is not None, made.cost.tolist()) == (True, [2, 2, 2])
 
 
 def test_the_defaults_are_sound(capsys, data, monkeypatch):
-    answer(monkeypatch, "gpa=1", "", "maybe", "no", "price")
+    answer(monkeypatch, "gpa=1", "", "gpa", "maybe", "no", "price")
     status, _, err = run(capsys, data)
     assert status == 0
     assert "answer yes or no" in err
     made = Instance.load(data.with_suffix(".json"))
     assert (made.features, made.units, made.cost.tolist()) == (("gpa",), None, [2, 2, 3, 2])
+
+
+def test_what_cannot_gain_is_told_at_its_question(capsys, data, monkeypatch):
+    answer(monkeypatch, "price=1", "gpa", "", "", "")
+    status, out, err = run(capsys, data)
+    assert status == 0
+    assert "A coefficient says by how much quality rises" in err
+    assert "regression done beforehand" in err
+    assert err.index("nothing that the planner sees carries quality") < err.index("Measure")
+    assert "no rule gains anything" in " ".join(out.split())
+
+
+def test_each_answer_is_tried_at_its_own_question(capsys, data, monkeypatch):
+    """What is typed, and what is said to it."""
+    said = {
+        "group=1": "'group' holds text, such as 'a'; expected plain numbers (line 2)",
+        "gpa=0": "is zero",
+        "gpa=0,5": "write 0.5",
+        "gpa=0.5,essay=0.1": None,
+        "admitted": "'admitted' holds text",
+        "gpa": None,
+        "yes": None,
+        "0": "is 0; it must be above 0",
+        "group": "'group' holds text",
+        "price": None,
+        "no": "agents with gaps cannot be used",
+        "": None,
+    }
+    answer(monkeypatch, *said)
+    status, _, err = run(capsys, data)
+    assert status == 0
+    for words in filter(None, said.values()):
+        assert words in err
+    assert Instance.load(data.with_suffix(".json")).cost.tolist() == [2, 3, 2]
+
+
+def test_a_column_without_a_deviation_is_only_refused_where_it_matters(capsys, data, monkeypatch):
+    data.write_text("x,flat\n1,3\n2,3\n")
+    answer(monkeypatch, "x=1,flat=1", "x", "yes", "no", "")
+    status, _, err = run(capsys, data)
+    assert status == 0
+    assert err.count("has 'flat' = 3 for everyone") == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--weights", "w"], "weights: there is no column 'w'"),
+        (["--weights", "group"], "weights, line 2: 'group' holds text"),
+        (["--features", "w"], "features: there is no column 'w'"),
+        (["--features", "gpa,group"], "features, line 2: 'group' holds text"),
+        (["--offset", "nan"], "quality_offset: is not a number (NaN); give a number"),
+    ],
+)
+def test_no_answer_mends_an_option(capsys, data, monkeypatch, options, said):
+    answer(monkeypatch, *["gpa=1"] * 9)
+    status, _, err = run(capsys, data, *options)
+    assert status == 2
+    assert said in err
+    assert err.count("True quality") <= 1
+
+
+def test_questions_and_options_lead_to_one_instance(capsys, data, monkeypatch):
+    answer(monkeypatch, "SAT=0.002,gpa=0.5", "", "", "")
+    run(capsys, data)
+    asked = Instance.load(data.with_suffix(".json"))
+    monkeypatch.setattr(sys, "stdin", io.StringIO())
+    run(capsys, data, *OPTIONS[:-1], "-o", data.parent / "b.json")
+    assert Instance.load(data.parent / "b.json").to_dict() == asked.to_dict()
+    assert asked.units is not None
 
 
 def test_no_answer_is_an_error_and_nothing_is_written(capsys, data, monkeypatch):

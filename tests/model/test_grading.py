@@ -286,7 +286,9 @@ def test_rules_are_checked_at_the_door():
     for threshold in (math.nan, math.inf, None, "1", True):
         with pytest.raises(InputError, match="threshold"):
             Mechanism((1.0,), threshold)
-    named = Instance.from_arrays([[0.0, 1.0]], [1.0, 1.0], visible=["a"], features="ab", cost=1.0)
+    named = Instance.from_arrays(
+        [[0.0, 1.0]], [1.0, 1.0], visible=["a"], features=["a", "b"], cost=1.0
+    )
     assert Mechanism.on(named, {"a": 2.0}, 1.0).weights == (2.0, 0.0)
     with pytest.raises(InputError, match="not a feature"):
         Mechanism.on(named, {"A": 2.0}, 1.0)

@@ -279,11 +279,11 @@ def test_a_frame_takes_a_view(library):
         ([[1, 0]], "give 'features' with it"),
         ([{"d": 1}], "no column 'd'"),
         ([{"a": "1"}], "expected a number"),
-        ([{"a": 1}, [1, 0]], "must be a list of rows"),
-        ({"a": 1}, "must be a list of rows"),
-        ("ab", "must be a list of rows"),
-        (3, "must be a list of rows"),
-        ([], "must be a list of rows"),
+        ([{"a": 1}, [1, 0]], "has rows of two kinds"),
+        ({"a": 1}, "is an object; give a list"),
+        ("ab", "is the text 'ab'; give a list"),
+        (3, "is 3; give a list"),
+        ([], "is an array; give 'features' with it"),
     ):
         with pytest.raises(InputError, match=said):
             Instance.from_frame(frame, view=view, **given)
@@ -313,8 +313,8 @@ def test_the_index_of_a_frame_names_the_agents():
     [
         (["1", "2"], "agents, row 0: column 'x': holds the text '1'; make it numbers"),
         ([1, "2"], "agents, row 1: column 'x': holds the text '2'"),
-        ([1.0, None], "agents, row 1: column 'x': is not a number (NaN)"),
-        (pandas.array([1, None], dtype="Int64"), "agents, row 1: column 'x': is not a number"),
+        ([1.0, None], "agents, row 1: has no number under 'x'; fill in what is missing, or leave"),
+        (pandas.array([1, None], dtype="Int64"), "agents, row 1: has no number under 'x'"),
         ([True, False], "column 'x': holds values of type bool"),
         ([], "agents: is empty"),
     ],
@@ -367,6 +367,8 @@ WRITTEN = {
     "semicolons and points": MESSY.replace(",", ";").replace("700", "700.00"),
     "blank lines": MESSY.replace("\nBo", "\n\n,,,,,\nBo"),
     "blanks around": MESSY.replace(",", " , "),
+    "a line for Excel": "sep=;\n" + MESSY.replace(",", ";"),
+    "marks in quotes": MESSY.replace("group,", '"group; a;b;c;d;e;f",'),
     "an index": "\n".join(f"{i - 1 if i else ''},{s}" for i, s in enumerate(MESSY.splitlines())),
 }
 
@@ -391,7 +393,10 @@ def test_from_csv_reads_what_people_have(tmp_path, kind):
         ("x;y\n1.234;2\n900;3\n", "write 1234 or 1.2340, and all of the column so"),
         ("x;y\n1.234,5;2,5\n5;3\n", "has '1.234,5' under 'x'; expected a plain number"),
         ("x,y\n1,5,2,5\n", "has 4 cells, the header has 2; fill or remove it, or write points"),
-        ("x,y\n1,2\n,3\nNA,4\n", "no number under 'x' (line 3), and 1 more row have gaps"),
+        (
+            "x,y\n1,2\n,3\nNA,4\n",
+            "agents, line 3: has no number under 'x', and 1 more row with gaps",
+        ),
         ("x,y\n1,2,3\n", "has 3 cells, the header has 2"),
         ('x,y\n"1,2\n', "is not CSV"),
         ("x,x,y\n1,2,3\n", "there are 2 such columns"),
@@ -421,9 +426,128 @@ def test_rows_with_gaps_are_left_out_if_asked_for(tmp_path):
         Instance.from_csv(tmp_path / "t.csv", **given)
 
 
+@pytest.mark.parametrize("source", [pandas.DataFrame, polars.DataFrame, "csv"])
+def test_agents_keep_the_numbers_of_their_rows(tmp_path, source):
+    columns = {"x": [1.0, None, 3.0, 4.0], "y": [1, 2, 3, 5], "w": [1.0, 1.0, None, 2.0]}
+    given = {"quality": {"y": 1}, "visible": ["x"], "drop_blank": True}
+    if source == "csv":
+        pandas.DataFrame(columns).to_csv(tmp_path / "t.csv", index=False)
+
+    def made(**more):
+        if source == "csv":
+            return Instance.from_csv(tmp_path / "t.csv", **given, **more)
+        return Instance.from_frame(source(columns), **given, **more)
+
+    sample = made(cost=1.0, weights="w")
+    assert sample.ids == ("0", "3")
+    assert sample.agents.tolist() == [[1, 1], [4, 5]]
+    assert (sample.name, sample.weights.tolist()) == ("t" if source == "csv" else "unnamed", [1, 2])
+    lists = made(cost=[1, 2, 3, 4], ids=["a", "b", "c", "d"], weights=[1, 1, 0, 1], name="n")
+    assert (lists.ids, lists.cost.tolist(), lists.name) == (("a", "c", "d"), [1, 3, 4], "n")
+    with pytest.raises(InputError, match="has 3 entries, 4 expected: one per row"):
+        made(cost=[1, 2, 3])
+    with pytest.raises(InputError) as error:
+        made(cost=[1, 2, 3, 0])
+    assert (error.value.field, error.value.row) == ("cost", 3)
+    given["drop_blank"] = False
+    with pytest.raises(InputError, match="no number under 'x'"):
+        made(cost=1.0)
+
+
+def test_what_a_frame_refuses_and_takes():
+    frame = pandas.DataFrame({"x": pandas.Series([1, 2.5, 3], dtype=object), 7: [1, 2, 4]})
+    given = {"quality": {"x": 1, 7: 2}, "visible": [7], "cost": 1}
+    sample = Instance.from_frame(frame, **given)
+    assert (sample.features, sample.quality.tolist()) == (("x", "7"), [1, 2])
+    assert sample.agents.tolist() == [[1, 1], [2.5, 2], [3, 4]]
+    for change, said in (
+        ({"visible": [0]}, "visible: there is no column '0'"),
+        ({"quality": {0: 1}}, "quality: there is no column '0'"),
+        ({"cost": "c"}, "cost: there is no column 'c'"),
+        ({"weights": "w"}, "weights: there is no column 'w'"),
+        ({"features": [9]}, "features: there is no column '9'"),
+        ({"features": "x7"}, "features: is the text 'x7'; give a list"),
+        ({"standardise": "yes"}, "standardise: is the text 'yes'; give True or False"),
+        ({"drop_blank": 1}, "drop_blank: is 1; give True or False"),
+        ({"weights": [1, 2]}, "weights: has 2 numbers, 3 expected"),
+    ):
+        with pytest.raises(InputError) as error:
+            Instance.from_frame(frame, **{**given, **change})
+        assert str(error.value).startswith(said)
+    with pytest.raises(TypeError, match=r"from_frame.*standardize"):
+        Instance.from_frame(frame, **given, standardize=True)
+
+
+@pytest.mark.parametrize(
+    ("cell", "said"),
+    [
+        ('"45,000"', "write 45000 (or 45.000)"),
+        ('"25.735,92"', "write 25735.92"),
+        ("2%", "write 2"),
+        ("$2000", "write 2000"),
+        ("1 200", "write 1200"),
+    ],
+)
+def test_numbers_as_people_write_them_get_a_remedy(tmp_path, cell, said):
+    (tmp_path / "t.csv").write_text(f"x,y\n1,1\n{cell},2\n")
+    with pytest.raises(InputError) as error:
+        Instance.from_csv(tmp_path / "t.csv", quality={"x": 1}, visible=["x"], cost=1)
+    assert str(error.value).endswith(f"expected a plain number; {said}")
+    assert "agents, line 3: " in str(error.value)
+
+
+def test_objects_of_the_file_are_taken_as_they_are():
+    given = {"quality": [1.0], "visible": [0], "cost": 1.0}
+    objects = {
+        "smoothing": {"sigma": 1.0, "radius": 2.0},
+        "known": {"gain": [0, 1], "how": "guess"},
+        "units": {"centre": [5], "scale": [2]},
+    }
+    sample = Instance.from_arrays([[1.0]], **given, **objects)
+    assert (sample.smoothing, sample.units) == (Smoothing(1.0, 2.0), Units((5.0,), (2.0,)))
+    for field in objects:
+        with pytest.raises(InputError, match=f"{field}: is an object; give"):
+            Instance.from_arrays([[1.0]], **given, **{field: {}})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"agents": "xlsx"}, "agents: is the text 'xlsx'; give 'inline', 'csv' or 'npy'"),
+        (
+            {"agents": "csv", "table": "sub/x.csv"},
+            "table: is 'sub/x.csv'; give a file's name alone",
+        ),
+    ],
+)
+def test_what_cannot_be_saved_is_named(tmp_path, arguments, said):
+    sample = Instance.from_arrays([[1.0]], [1.0], visible=[0], cost=1.0)
+    with pytest.raises(InputError, match=said):
+        sample.save(tmp_path / "a.json", **arguments)
+
+
+@pytest.mark.parametrize("name", ["a,b", "a;b", 'a";"b', ";"])
+def test_a_name_with_a_separator_survives_a_table(tmp_path, name):
+    sample = Instance.from_arrays([[1.0]], [1.0], visible=[0], cost=1.0, features=[name])
+    sample.save(tmp_path / "a.json", "csv")
+    assert Instance.load(tmp_path / "a.json").features == (name,)
+
+
+def test_a_table_is_no_instance(tmp_path):
+    (tmp_path / "marks.csv").write_text(MESSY)
+    with pytest.raises(InputError, match=r"is a table; 'mipmech new marks.csv' makes an instance"):
+        Instance.load(tmp_path / "marks.csv")
+    with pytest.raises(InputError, match=r"did you mean 'marks.csv'"):
+        Instance.load(tmp_path / "mark.csv")
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        ({"visible": 1}, "visible: is 1; give a list"),
+        ({"visible": "b"}, "visible: is the text 'b'; give a list"),
+        ({"features": "ab"}, "features: is the text 'ab'; give a list"),
+        ({"ids": "ab"}, "ids: is the text 'ab'; give a list"),
         ({"agents": [[1.0], [2.0, 3.0]]}, "rows differ in length"),
         ({"agents": [1.0, 2.0]}, "1 dimensions"),
         ({"agents": np.zeros((0, 2))}, "at least one agent"),

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from rich.text import Text
 
-from mipmech.model.columns import Choice
-from mipmech.model.draft import Draft
+from mipmech.model.from_table import Choice
+from mipmech.model.instance_from_csv import InstanceFromCsv
 from mipmech.terminal.console import (
     in_one_piece,
     sum_of,
@@ -20,7 +20,7 @@ from mipmech.terminal.console import (
 from mipmech.text import clean, count
 
 
-def tell(made: Draft, choice: Choice, file: Path, warnings: Sequence[str]) -> None:
+def tell(made: InstanceFromCsv, choice: Choice, file: Path, warnings: Sequence[str]) -> None:
     """Print what was written, from what, and how to go on."""
     instance = made.instance
     sizes = f"{count(instance.size, 'agent')}, {count(instance.width, 'feature')}"
@@ -38,10 +38,10 @@ def tell(made: Draft, choice: Choice, file: Path, warnings: Sequence[str]) -> No
             if choice.standardise
             else "those of the table",
         }
-        if choice.ids is not None:
-            entries["names"] = f"agents are named by {clean(choice.ids)}"
-        if made.left_out:
-            entries["left out"] = f"{count(made.left_out, 'row')} with gaps"
+        if isinstance(choice.ids, str):
+            entries["names"] = f"agents are named by {clean(choice.ids)} (--id names another)"
+        elif made.left_out:
+            entries["names"] = "agents keep the numbers of their rows, from 0 below the header"
         if made.unused:
             entries["not used"] = ", ".join(map(clean, made.unused))
         tell_entries(console, entries)
