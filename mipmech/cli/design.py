@@ -14,6 +14,7 @@ from mipmech.budget import Budget
 from mipmech.cli.folds import Folds, FoldSeed, check_options, first_part, folded, on_folds
 from mipmech.cli.shell import (
     InstanceFile,
+    Movers,
     Plot,
     Shell,
     Threads,
@@ -285,10 +286,7 @@ def certify(
         str | None,
         typer.Option("--against", help="Compare with the rules of these oracles: milp,projection"),
     ] = None,
-    movers: Annotated[
-        Path | None,
-        typer.Option("--movers", help="Write who moves, from where to where (csv)."),
-    ] = None,
+    movers: Movers = None,
     digits: Digits = None,
     folds: Folds = None,
     fold_seed: FoldSeed = None,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from mipmech.cli.shell import InstanceFile, Plot, Shell, can_be_written, command, draw, written
+from mipmech.cli.shell import InstanceFile, Movers, Plot, Shell, check_outputs, command, written
+from mipmech.design.movers import save_movers
 from mipmech.errors import InputError
 from mipmech.model.instance import Instance
 
@@ -28,6 +30,7 @@ def grade(
         Path | None,
         typer.Option("--certified", help="A certificate of the best gain, to be held against."),
     ] = None,
+    movers: Movers = None,
     plot: Plot = None,
 ) -> int:
     """What a rule of your own does: exact gain, who moves, share of the best."""
@@ -35,7 +38,7 @@ def grade(
     from mipmech.design import grade as grading  # noqa: PLC0415
     from mipmech.model.written import load_rule, written_rule  # noqa: PLC0415
 
-    can_be_written(plot, "plot")
+    check_outputs([instance, Path(rule), certified], plot=plot, movers=movers)
     value = load_rule(rule)
     with shell.saying(f"reading {instance}"):
         sample = Instance.load(instance)
@@ -51,7 +54,8 @@ def grade(
             optimum = grading.certified_optimum(certified, sample, shell.timer.left, watch)
     with shell.saying("grading"):
         found = grading.grade(sample, given, optimum=optimum)
-    no_picture = draw(shell, found.recount, plot)
-    content = {**found.to_dict(), "plot": None if no_picture else written(plot)}
-    shell.show(content, "grade.tell_grade", found, plot, no_picture)
+    kept = shell.keep(movers, "movers", partial(save_movers, found.recount))
+    picture = shell.draw(found.recount, plot)
+    content = {**found.to_dict(), "plot": written(picture.file), "movers": written(kept)}
+    shell.show(content, "grade.tell_grade", found, *picture)
     return 1 if found.contradicted else 0

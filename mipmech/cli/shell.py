@@ -37,6 +37,9 @@ Plot = Annotated[Path | None, typer.Option("--plot", help="Save a picture (png, 
 Threads = Annotated[
     int | None, typer.Option("--threads", help="Threads; the result is the same [all cores].")
 ]
+Movers = Annotated[
+    Path | None, typer.Option("--movers", help="Write who moves, from where to where (csv).")
+]
 PICTURES = (".png", ".pdf", ".svg", ".eps", ".ps", ".jpg", ".jpeg", ".webp", ".tif", ".tiff")
 # What the files of a run end with.
 KEPT = (".json", ".jsonl", ".npy")
@@ -296,11 +299,6 @@ def _part_of(file: Path, folder: Path) -> bool:
     """Whether a file is one of those that a run keeps in its folder; a report may lie there."""
     kept = file.suffix in KEPT or file.name == "lock"
     return kept and folder.is_dir() and file.resolve().is_relative_to(folder.resolve())
-
-
-def draw(shell: Shell, found: Any, plot: Path | None) -> str | None:
-    """Save the picture of a result; why there is none, if there is none."""
-    return shell.draw(found, plot).missing
 
 
 def written(file: Path | None) -> str | None:

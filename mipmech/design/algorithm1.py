@@ -36,6 +36,7 @@ from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from itertools import groupby
+from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -45,7 +46,7 @@ from mipmech.budget import Budget, Event, Stop, Timer
 from mipmech.design.printed import PrintedRule, facts, printed
 from mipmech.errors import InputError
 from mipmech.model.edge import Fragile, fragile, steady
-from mipmech.model.geometry import Geometry, reduce
+from mipmech.model.geometry import Geometry, geometry_of
 from mipmech.model.grading import Recount
 from mipmech.model.instance import Instance
 from mipmech.model.mechanism import Mechanism
@@ -301,7 +302,7 @@ def default_epsilon(instance: Instance, share: float = EPSILON_SHARE) -> float:
 
 
 def solve(
-    sample: Instance | Geometry,
+    sample: Instance | Geometry | str | Path,
     *,
     epsilon: float | None = None,
     oracle: str | Oracle = "milp",
@@ -316,8 +317,8 @@ def solve(
 
     Parameters
     ----------
-    sample : Instance or Geometry
-        The sample.
+    sample : Instance, Geometry, str or Path
+        The sample, or its file.
     epsilon : float, optional
         The additive loss, in units of gain; by default 5 % of the gain's ceiling.
     oracle : str or Oracle
@@ -343,7 +344,7 @@ def solve(
     >>> found.complete, found.bound.factor >= 0.25
     (True, True)
     """
-    geometry = sample if isinstance(sample, Geometry) else reduce(sample)
+    geometry = geometry_of(sample)
     budget = budget or Budget()
     timer = budget.start()
     asked = as_oracle(oracle)

@@ -36,7 +36,7 @@ from mipmech.checker.verdict import check as check_certificate
 from mipmech.design.printed import PrintedRule, facts, printed
 from mipmech.errors import InputError
 from mipmech.model.edge import Fragile, fragile
-from mipmech.model.geometry import Geometry, reduce
+from mipmech.model.geometry import Geometry, geometry_of
 from mipmech.model.grading import Recount
 from mipmech.model.instance import Instance
 from mipmech.model.mechanism import Mechanism
@@ -219,10 +219,7 @@ class Certificate:
         """
         file = Path(path)
         text = json.dumps(self.content(file.parent), indent=1, ensure_ascii=False)
-        try:
-            files.write(file, text.encode())
-        except OSError as error:
-            raise InputError(f"cannot be written: {files.reason(error)}", file=file) from None
+        files.write(file, text.encode())
 
     def check(self) -> Verdict:
         """The verdict of the independent checker."""
@@ -230,7 +227,7 @@ class Certificate:
 
 
 def certify(
-    sample: Instance | Geometry,
+    sample: Instance | Geometry | str | Path,
     *,
     gap: float = DEFAULT_GAP,
     engine: EngineName = "auto",
@@ -241,8 +238,8 @@ def certify(
 
     Parameters
     ----------
-    sample : Instance or Geometry
-        The sample.
+    sample : Instance, Geometry, str or Path
+        The sample, or its file.
     gap : float
         The relative gap (upper − lower)/upper at which the search stops.
     engine : {"auto", "cells", "milp"}
@@ -255,7 +252,7 @@ def certify(
         are lost, the certificate is of what was finished by then, and ``stop`` says so. It stays
         open, and may be busy for a moment with work that is no longer needed.
     """
-    geometry = sample if isinstance(sample, Geometry) else reduce(sample)
+    geometry = geometry_of(sample)
     if not 0 <= gap < 1:
         raise InputError(f"is {gap}; give a number from 0 to below 1", field="gap")
     if engine not in ("auto", "cells", "milp"):
@@ -492,14 +489,14 @@ def check_on(
 
 
 def certify_density(
-    sample: Instance | Geometry, eta: float, budget: Budget | None = None
+    sample: Instance | Geometry | str | Path, eta: float, budget: Budget | None = None
 ) -> Certificate:
     """The densest mechanism at η, with a proof: what `mipmech oracle --out` writes.
 
     Parameters
     ----------
-    sample : Instance or Geometry
-        The sample.
+    sample : Instance, Geometry, str or Path
+        The sample, or its file.
     eta : float
         η, the quality gained per unit of distance moved.
     budget : Budget, optional
@@ -508,7 +505,7 @@ def certify_density(
     from mipmech.oracles.cells.engine import density_search  # noqa: PLC0415  (numba is slow to import)
     from mipmech.oracles.shared.slices import masses, slice_at  # noqa: PLC0415
 
-    geometry = sample if isinstance(sample, Geometry) else reduce(sample)
+    geometry = geometry_of(sample)
     if infeasible(geometry, eta):
         raise InputError(
             f"is {eta}, but no direction has that η: there is nothing to certify", field="eta"

@@ -30,7 +30,6 @@ from mipmech.model.geometry import Geometry, geometry_of
 from mipmech.model.grading import recount
 from mipmech.model.instance import Instance
 from mipmech.model.mechanism import Mechanism
-from mipmech.model.parts import part
 from mipmech.rationals import exact_sum
 from mipmech.validation import Floats, Numbers, at_least
 
@@ -207,8 +206,8 @@ def held_out(
                 stop = Stop.INTERRUPTED if timer.interrupted else Stop.TIME
                 break
             rest = np.setdiff1d(np.arange(instance.size), inside)
-            learned = part(instance, rest, f"{instance.name} without fold {place}")
-            graded = part(instance, inside, f"{instance.name}, fold {place}")
+            learned = instance.part(rest, f"{instance.name} without fold {place}")
+            graded = instance.part(inside, f"{instance.name}, fold {place}")
             limit = replace(
                 timer.budget,
                 seconds=timer.left / (folds - place),

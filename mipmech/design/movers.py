@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from mipmech import files
+from mipmech.model.edge import movers
 from mipmech.model.grading import ExactDirection, Recount
 from mipmech.model.tables import guarded
 from mipmech.validation import Floats
@@ -51,21 +51,11 @@ def movers_of(found: Recount) -> tuple[list[str], list[list[Any]]]:
 
 
 def _steps(found: Recount) -> Floats:
-    """How much the score of each agent rises, in the units of the line; 0 for those who stay.
-
-    An agent exactly on the threshold is in the margin and stays: rationals tell it from others.
-    """
+    """How much the score of each agent rises, in the units of the line; 0 for those who stay."""
     direction = ExactDirection(found.instance, found.mechanism)
-    level = direction.level(found.mechanism.threshold)
-    steps = np.zeros(found.instance.size)
-    inside = found.covered
-    steps[inside] = float(level) - direction.scores[inside]
-    for agent in inside[steps[inside] <= 2 * direction.error[inside]]:
-        x = found.instance.agents[agent, list(found.line.columns)]
-        offsets = zip(found.line.weights, map(Fraction, x.tolist()), strict=True)
-        score = sum((weight * value for weight, value in offsets), Fraction(0))
-        bound = Fraction(found.mechanism.threshold) * found.line.factor
-        steps[agent] = max(0.0, float(bound - score))
+    steps, agents = np.zeros(found.instance.size), movers(found)
+    level = float(direction.level(found.mechanism.threshold))
+    steps[agents] = level - direction.scores[agents]
     return steps
 
 

@@ -155,7 +155,7 @@ def printed(found: Recount, digits: int | None = None, measure: Measure = "gain"
 
     Examples
     --------
-    >>> from mipmech.model import best_threshold
+    >>> from mipmech.model import Instance, Mechanism, best_threshold
     >>> sample = Instance.from_arrays([[0.0], [1 / 3]], [1.0], visible=[0], cost=1.0)
     >>> rule = printed(best_threshold(sample, Mechanism((1.0,), 0.0)))
     >>> str(rule), rule.share >= 0.999

@@ -113,7 +113,7 @@ def plain_error(
 
 
 def movers(found: Recount) -> Numbers:
-    """The agents that count and move, without those on the threshold: they pass as they are.
+    """The agents that move, without those on the threshold, who pass as they are.
 
     The margin is closed, so density counts them; floats of standardised data put them a hair's
     breadth above or below.
@@ -131,10 +131,9 @@ def movers(found: Recount) -> Numbers:
     [1]
     """
     direction = ExactDirection(found.instance, found.mechanism)
-    covered = found.covered[found.instance.weights[found.covered] > 0]
     level = clamped(direction.level(found.mechanism.threshold))
-    room = plain_error(direction, found.mechanism.weights)[covered]
-    return covered[level - direction.scores[covered] > room]
+    room = plain_error(direction, found.mechanism.weights)
+    return found.covered[(level - direction.scores > room)[found.covered]]
 
 
 @dataclass(frozen=True)

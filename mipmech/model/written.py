@@ -69,10 +69,12 @@ def load_rule(text: str) -> dict[str, Any]:
     Parameters
     ----------
     text : str
-        A JSON object, or the name of a file that holds one.
+        A JSON object, weights such as ``gpa=2,sat=3``, or the name of a file that holds an object.
     """
     if text.lstrip().startswith("{"):
         return _object(text, None)
+    if "=" in text and not Path(text).exists():
+        return dict(validation.coefficients(text, "rule", "gpa=2,sat=3"))
     file = Path(text)
     try:
         return _object(files.read_text(file), file)

@@ -51,10 +51,12 @@ def moves(found: Recount, share: bool = False) -> dict[str, str]:
 
     share : whether to say how many they are
     """
+    counts = found.instance.weights > 0
     agents = movers(found)
+    agents = agents[counts[agents]]
     part = f"{float(found.share(agents)):.1%}: " if share and len(agents) else ""
     entries = {"who moves": part + names_of(found.instance, agents)}
-    on = int((found.instance.weights[found.covered] > 0).sum()) - len(agents)
+    on = int(counts[found.covered].sum()) - len(agents)
     if on:
         entries["who moves"] += f"; {on:,} {'is' if on == 1 else 'are'} on the threshold already"
     if len(agents):

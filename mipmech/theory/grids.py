@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mipmech.errors import InputError
-from mipmech.model.geometry import Geometry, reduce
+from mipmech.model.geometry import Geometry, geometry_of
 from mipmech.model.instance import Instance
 from mipmech.theory.lemma4 import quarter_factor
 from mipmech.tolerances import ANGLE_ROUNDING, PARALLEL, ROUNDING, UNIT
@@ -146,7 +146,7 @@ def angular_grid(sample: Instance | Geometry, epsilon: float, soft: bool = False
     >>> angular_grid(sample, 0.1)  # against 10,001 values of the paper's
     Grid(8 values of η from 1 down: Gain ≥ 0.25·opt − 0.1)
     """
-    geometry = sample if isinstance(sample, Geometry) else reduce(sample)
+    geometry = geometry_of(sample)
     positive(epsilon=epsilon)
     factor = 1.0 if soft else float(quarter_factor(geometry.instance))
     size = geometry.p_norm
@@ -199,7 +199,7 @@ def paper_grid(
     soft : bool
         Whether the oracle maximises soft density.
     """
-    geometry = sample if isinstance(sample, Geometry) else reduce(sample)
+    geometry = geometry_of(sample)
     return grid_of(geometry, paper_etas(geometry.p_norm, epsilon, sigma, radius), soft)
 
 
@@ -225,7 +225,7 @@ def grid_of(sample: Instance | Geometry, etas: ArrayLike, soft: bool = False) ->
     >>> grid_of(sample, [1.0, 0.5, 0.0])
     Grid(3 values of η from 1 down: Gain ≥ 0.25·opt − 0.3702)
     """
-    geometry = sample if isinstance(sample, Geometry) else reduce(sample)
+    geometry = geometry_of(sample)
     values = np.unique(np.asarray(etas, dtype=np.float64))[::-1]
     if not len(values) or not np.isfinite(values).all():
         raise InputError("give one finite number or more", field="etas")

@@ -15,7 +15,6 @@ from mipmech import Budget, InputError, Instance, Mechanism, certify, make_insta
 from mipmech.budget import Stop
 from mipmech.cli import main
 from mipmech.design.folds import held_out, split
-from mipmech.model.parts import part
 from mipmech.model.units import Units
 from mipmech.rationals import exact_sum
 from mipmech.terminal.design import held_out_entry
@@ -95,8 +94,8 @@ def test_certified_rules_by_hand():
     total = Fraction(0)
     for inside in split(sample.weights, 3, 1):
         rest = np.setdiff1d(np.arange(24), inside)
-        rule = certify(part(sample, rest, "rest")).mechanism
-        gain = recount(part(sample, inside, "fold"), rule).gain
+        rule = certify(sample.part(rest, "rest")).mechanism
+        gain = recount(sample.part(inside, "fold"), rule).gain
         total += gain * exact_sum(sample.weights[inside])
     assert found.gain == total / exact_sum(sample.weights)
     assert found.designed > found.gain  # the best rule is best where it was chosen

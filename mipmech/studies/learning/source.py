@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from mipmech.errors import InputError, did_you_mean, shorten
 from mipmech.model import families
 from mipmech.model.instance import Instance
-from mipmech.model.parts import part
 from mipmech.model.population import Smoothed
 
 Numbers = NDArray[np.int64]
@@ -147,8 +146,8 @@ def draw(source: Source, size: int, repeat: int, seed: int = 0) -> Draw:
     order = np.random.default_rng(stream).permutation(source.size)
     learned, rest = np.sort(order[:size]), np.sort(order[size:])
     return Draw(
-        part(source, learned, f"sample {repeat} of {size}"),
-        part(source, rest, f"held out beside sample {repeat} of {size}"),
+        source.part(learned, f"sample {repeat} of {size}"),
+        source.part(rest, f"held out beside sample {repeat} of {size}"),
         (learned, rest),
     )
 
