@@ -21,7 +21,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Self
+from typing import Any
 
 from mipmech.errors import InputError, shorten
 from mipmech.version import __version__
@@ -63,12 +63,6 @@ class Cluster(Executor):
         self._census()
         self._see_that_versions_agree()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     @property
     def slots(self) -> int:
         """How many tasks run at once: the threads of all workers at the last census."""
@@ -97,7 +91,8 @@ class Cluster(Executor):
         found: list[Ended] = []
         until = time.monotonic() + seconds
         while not found and self._running and self._fault is None:
-            self._see_that_it_lives()
+            if not self._lives:
+                raise ExecutorLost(self._lost)
             try:
                 found.append(self._end(self._ended.get(timeout=max(0.0, until - time.monotonic()))))
                 while not self._ended.empty():
@@ -136,10 +131,6 @@ class Cluster(Executor):
     def _lives(self) -> bool:
         stream = self._client.scheduler_comm
         return self._client.status == "running" and stream is not None and not stream.comm.closed()
-
-    def _see_that_it_lives(self) -> None:
-        if not self._lives:
-            raise ExecutorLost(self._lost)
 
     def _see_that_versions_agree(self) -> None:
         """A result of another version is another result; one that comes later is refused there."""

@@ -14,7 +14,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, Self
 
 from mipmech.budget import Budget
 
@@ -66,19 +66,20 @@ class ExecutorLost(RuntimeError):
 
 
 class Executor(Protocol):
-    """Anything that tasks can be given to."""
+    """Anything that tasks can be given to; as a context manager, it is closed at the end."""
 
     @property
     def slots(self) -> int:
         """How many tasks run at once."""
 
     @property
-    def free(self) -> int:
-        """How many more tasks may be given now."""
-
-    @property
     def running(self) -> int:
         """Tasks that were given and have not ended."""
+
+    @property
+    def free(self) -> int:
+        """How many more tasks may be given now."""
+        return self.slots - self.running
 
     def give(self, task: Task) -> None:
         """Start a task; only if `free`."""
@@ -92,27 +93,27 @@ class Executor(Protocol):
     def close(self) -> None:
         """End all workers at once; what still runs is dropped."""
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
 
 class InProcess(Executor):
     """Does tasks in this process, when they are waited for.
 
-    What runs here cannot be killed, so limits on time and memory are those that it keeps itself.
+    What runs here cannot be killed: a task must keep to its limits on time and memory by itself.
     """
+
+    slots = 1
 
     def __init__(self) -> None:
         self._tasks: deque[Task] = deque()
 
     @property
-    def slots(self) -> int:
-        return 1
-
-    @property
     def running(self) -> int:
         return len(self._tasks)
-
-    @property
-    def free(self) -> int:
-        return 1 - len(self._tasks)
 
     def give(self, task: Task) -> None:
         self._tasks.append(task)

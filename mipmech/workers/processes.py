@@ -1,6 +1,6 @@
 """Tasks on processes of this machine, with limits that hold.
 
-Whoever uses an executor asks `free`, gives tasks, and waits:
+To use an executor, give it tasks while some worker is `free`, and wait:
 
 >>> with Processes(2) as executor:
 ...     for number in (9, 16):
@@ -32,7 +32,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, Pipe, wait
 from pathlib import Path
-from typing import IO, Any, Self
+from typing import IO, Any
 
 from mipmech.workers.executor import HEARTBEAT, Ended, Executor, ExecutorLost, How, Task
 
@@ -85,12 +85,6 @@ class Processes(Executor):
     _all: list[_Process] = field(default_factory=list)
     _looked: float = 0.0
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     @property
     def slots(self) -> int:
         return self.workers
@@ -98,10 +92,6 @@ class Processes(Executor):
     @property
     def running(self) -> int:
         return sum(one.task is not None for one in self._all)
-
-    @property
-    def free(self) -> int:
-        return self.workers - self.running
 
     def give(self, task: Task) -> None:
         """Start a task on an idle worker, or on a new one."""

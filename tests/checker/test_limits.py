@@ -20,7 +20,7 @@ from mipmech.checker import verdict as verdict_module
 from mipmech.design import certificate
 from mipmech.oracles.cells.engine import GainSearch
 from mipmech.theory.projection import gain_ceiling
-from mipmech.workers.ordered import STOPPED, Here, each
+from mipmech.workers.ordered import STOPPED, Serial, each
 
 SAMPLE = make_instance("costs", 150, 3, seed=1)
 
@@ -90,7 +90,7 @@ def test_waiting_for_workers_can_be_ended(content):
     """No answer comes once there is no time: the check does not wait for it."""
     calls = []
 
-    class Slow(Here):
+    class Slow(Serial):
         def take(self, go_on):
             calls.append(go_on())
             return STOPPED if len(calls) > 2 else super().take(go_on)

@@ -72,7 +72,7 @@ from mipmech.rationals import round_down
 from mipmech.tolerances import EPSILON, STEADY_LOSS
 from mipmech.validation import Floats, at_least
 from mipmech.workers.executor import Executor
-from mipmech.workers.ordered import Workers
+from mipmech.workers.ordered import ExecutorPool
 
 # Density depends on ties; scores nearer than this are not told apart, and what stays open is
 # reported as a gap.
@@ -282,7 +282,7 @@ class GainSearch:
         With an executor, its workers search; what is found is the same.
         """
         if executor is not None:
-            Workers(executor, warm).wake()
+            ExecutorPool(executor, warm).wake()
         p = self.geometry.p
         self.search.look((p / np.linalg.norm(p))[None, :])
         return self.search.run(self.timer.budget.threads, most, executor)

@@ -37,7 +37,7 @@ from mipmech.oracles.cells.blocks import (
 from mipmech.oracles.cells.compiling import warm
 from mipmech.validation import Floats
 from mipmech.workers.executor import Executor, ExecutorLost
-from mipmech.workers.ordered import STOPPED, Crew, Workers, crew
+from mipmech.workers.ordered import STOPPED, ExecutorPool, Pool, open_pool
 
 # Blocks searched with the same incumbent; with more, improvements would spread too slowly.
 LOT = 8
@@ -199,40 +199,40 @@ class CellSearch:
         With an executor, its workers search. If that is lost, what it gave back is kept, and
         ``lost`` says why.
         """
-        with crew(threads, executor, warm) as team:
+        with open_pool(threads, executor, warm) as pool:
             self._begun = self._begun or self.timer.seconds
-            self._hands = team.slots if isinstance(team, Workers) else threads
+            self._hands = pool.slots if isinstance(pool, ExecutorPool) else threads
             try:
-                stop = self._run(team, most)
+                stop = self._run(pool, most)
             except ExecutorLost as error:
                 self.lost = str(error)
                 stop = Stop.LOST
             # Which answers are there depends on time, so they count only where time decided anyway.
-            self._give_back(team, team.drop(), stop in (Stop.TIME, Stop.LOST))
+            self._give_back(pool, pool.drop(), stop in (Stop.TIME, Stop.LOST))
         return stop
 
-    def _run(self, team: Crew, most: float) -> Stop:
+    def _run(self, pool: Pool, most: float) -> Stop:
         while not self.finished:
             if self.timer.left == 0:
                 return Stop.TIME
             if self.nodes >= most:
                 return Stop.NODES
             while len(self._under_way) < self._lots and not self._nothing_to_give:
-                self._give(team)
+                self._give(pool)
             results = []
             lot = self._under_way[0]
             while lot.blocks:
-                found = team.take(lambda: self.timer.left > 0)
+                found = pool.take(lambda: self.timer.left > 0)
                 if found is STOPPED:
                     break
-                results.append(self._taken(team, lot.blocks.pop(0), found))
+                results.append(self._taken(pool, lot.blocks.pop(0), found))
             self._take_best(results)
             if not lot.blocks:
                 self._under_way.popleft()
             self.tell()
         return Stop.FINISHED
 
-    def _give_back(self, team: Crew, answers: list[Any], counts: bool) -> None:
+    def _give_back(self, pool: Pool, answers: list[Any], counts: bool) -> None:
         """End all that is under way: open again, but for what was answered, if that counts."""
         blocks = [block for lot in self._under_way for block in lot.blocks]
         results = []
@@ -240,7 +240,7 @@ class CellSearch:
             if found is STOPPED or not counts:
                 self._push(block)
             else:
-                results.append(self._taken(team, block, found))
+                results.append(self._taken(pool, block, found))
         self._under_way.clear()
         self._take_best(results)
 
@@ -249,16 +249,16 @@ class CellSearch:
         # Where only some values of v·p matter, each one settled is an improvement: never rare.
         return 1 if len(self.rates) else min(LOTS, 1 + self.nodes // LONG_SEARCH)
 
-    def _give(self, team: Crew) -> None:
+    def _give(self, pool: Pool) -> None:
         """Form a lot."""
         lot = Lot([], self._orders())
         self._under_way.append(lot)
         while len(lot.blocks) < LOT and not self._nothing_to_give:
             block = heapq.heappop(self._waiting)[2]
             lot.blocks.append(block)
-            sent = isinstance(team, Workers)
+            sent = isinstance(pool, ExecutorPool)
             given = alone(self.problem, block) if sent else (self.problem, block)
-            team.put(search, *given, lot.orders)
+            pool.put(search, *given, lot.orders)
 
     def _orders(self) -> Orders:
         problem = self.problem
@@ -282,9 +282,9 @@ class CellSearch:
         hands = min(self._hands, LOT * self._lots)
         return int(max(min(budget, pace * self.timer.left / hands), FIRST_BUDGET))
 
-    def _taken(self, team: Crew, block: Block, found: Searched) -> Searched:
+    def _taken(self, pool: Pool, block: Block, found: Searched) -> Searched:
         """What a block has become: closed leaves, and new blocks."""
-        if isinstance(team, Workers):
+        if isinstance(pool, ExecutorPool):
             found = at_home(found, block)
         self.closed = max(self.closed, found.closed)
         self.nodes += found.nodes

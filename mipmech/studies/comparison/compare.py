@@ -11,7 +11,7 @@ from __future__ import annotations
 import operator
 import pickle
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager, closing, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -180,7 +180,7 @@ def _executor(
 ) -> AbstractContextManager[Executor | None]:
     if executor is not None:
         return executor()
-    return closing(InProcess()) if workers == 1 else Processes(workers or cores())
+    return InProcess() if workers == 1 else Processes(workers or cores())
 
 
 def sources_of(given: Instance | str | Path) -> list[Source]:
