@@ -23,7 +23,7 @@ from fractions import Fraction
 import numpy as np
 
 from mipmech.checker.agents import Agents
-from mipmech.checker.bounds import LOT, LeafBounds, Scene, Some, all_of, scene
+from mipmech.checker.bounds import BATCH, AgentSet, Context, LeafBounds, all_of, context_of
 from mipmech.checker.content import Look, Rejected, reject
 from mipmech.checker.exact import up
 from mipmech.checker.tree import Box, Levels, Symbols, Tree, hull
@@ -41,10 +41,10 @@ Each = Callable[[Callable[["Subtree"], "Checked"], Iterable["Subtree"]], Iterabl
 class Subtree:
     """A node of the tree, everything below it, and the agents that are open in it."""
 
-    scene: Scene
+    context: Context
     symbols: Symbols
     box: Box
-    agents: Some
+    agents: AgentSet
     leaves: int
 
 
@@ -58,12 +58,12 @@ class Checked:
 
 
 def no_look() -> None:
-    """Nobody ends this check."""
+    """Default: never interrupt."""
 
 
 def check_part(part: Subtree, look: Look = no_look) -> Checked:
     """The highest bound of the leaves of a part, in the units of the sums."""
-    bounds = LeafBounds(part.scene, part.agents, look)
+    bounds = LeafBounds(part.context, part.agents, look)
     try:
         below = Levels(part.symbols, 1, look)
         boxes = below.boxes(part.box)
@@ -71,7 +71,7 @@ def check_part(part: Subtree, look: Look = no_look) -> Checked:
         while pending:
             depth, place, first, some = pending.pop()
             count = int(below.counts[depth][place])
-            if count == 1 or count * len(some) <= LOT:
+            if count == 1 or count * len(some) <= BATCH:
                 centre, half, low, high = (values[first : first + count] for values in boxes)
                 bounds.leaves((centre, half, low, high), some)
                 continue
@@ -98,7 +98,7 @@ def highest_bound(
 ) -> float:
     """The highest bound of a leaf, in the user's units, rounded up.
 
-    A bound is made better only until it is ``enough``. ``each`` may check several parts at once.
+    A bound is improved only until it is ``enough``. ``each`` may check several parts at once.
     """
     walk = _Walk(agents, tree, enough, look)
     told = time.monotonic()
@@ -139,9 +139,9 @@ class _Walk:
     def __init__(self, agents: Agents, tree: Tree, enough: float, look: Look) -> None:
         self.agents = agents
         self.tree = tree
-        self.scene = scene(agents, enough)
+        self.context = context_of(agents, enough)
         self.everyone = all_of(agents)
-        self.above = LeafBounds(self.scene, self.everyone, look)
+        self.above = LeafBounds(self.context, self.everyone, look)
         self.handed_out: list[int] = []
         self.done = 0
 
@@ -156,7 +156,7 @@ class _Walk:
                 self.handed_out.append(node.leaves)
                 numbered = replace(some, numbers=np.arange(len(some)))
                 symbols = tree.below(node.depth, node.place)
-                yield Subtree(self.scene, symbols, node.box, numbered, node.leaves)
+                yield Subtree(self.context, symbols, node.box, numbered, node.leaves)
                 continue
             inner = self.above.inner(node.box, some)
             if inner is None:
@@ -168,7 +168,7 @@ class _Walk:
     def in_user_units(self) -> float:
         """The highest bound."""
         highest = self.above.highest
-        if self.scene.p is not None:
+        if self.context.p is not None:
             return highest * self.agents.unit  # a power of two: exact
         share = self.agents.exact_weights.share
         return up(min(Fraction(1), Fraction(highest) * share))

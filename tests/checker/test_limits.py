@@ -59,7 +59,7 @@ def test_there_are_looks_in_every_phase(content, monkeypatch):
     """In those that go through all agents: one at least for so many agents."""
     monkeypatch.setattr("mipmech.checker.witness.CHUNK", 10)
     monkeypatch.setattr("mipmech.checker.exact.CHUNK", 10)
-    monkeypatch.setattr("mipmech.checker.bounds.LOT", 10)
+    monkeypatch.setattr("mipmech.checker.bounds.BATCH", 10)
     monkeypatch.setattr("mipmech.checker.tree.CHARACTERS", 50)
     seen = []
 
