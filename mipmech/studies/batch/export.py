@@ -5,14 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, Literal
 
-from mipmech import files
 from mipmech.errors import InputError
 from mipmech.model.tables import guarded
+from mipmech.studies.batch import storage
 from mipmech.studies.batch.folder import RunFolder
 from mipmech.studies.batch.records import Record
 
@@ -59,27 +59,27 @@ def export_run(path: str | Path, output: str | Path | None, format: Format = "cs
     if format == "parquet":
         if output is None:
             raise InputError("is missing: a parquet file needs a name, -o FILE", field="output")
-        _write(Path(output), _parquet(rows))
+        storage.write(Path(output), _parquet(rows))
         return None
     if format != "csv":
         raise InputError(f"is {format!r}; give csv or parquet", field="format")
-    text = _csv(rows)
+    text = csv_text(list(COLUMNS), [row.values() for row in rows])
     if output is not None:
-        _write(Path(output), text.encode())
+        storage.write(Path(output), text.encode())
     return text
 
 
 def row_of(record: Record) -> dict[str, Any]:
-    """The columns of a record; None where it has nothing to say."""
+    """The columns of a record; None where there is no value."""
     return {name: get(record) for name, (_, get) in COLUMNS.items()}
 
 
-def _csv(rows: Iterable[dict[str, Any]]) -> str:
+def csv_text(heads: Sequence[str], rows: Iterable[Iterable[Any]]) -> str:
+    """A table as CSV, for programs and spreadsheets."""
     buffer = io.StringIO()
-    writer = csv.DictWriter(buffer, list(COLUMNS), lineterminator="\n")
-    writer.writeheader()
-    for row in rows:
-        writer.writerow({name: guarded(value) for name, value in row.items()})
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(heads)
+    writer.writerows([guarded(entry) for entry in row] for row in rows)
     return buffer.getvalue()
 
 
@@ -96,10 +96,3 @@ def _parquet(rows: list[dict[str, Any]]) -> bytes:
     buffer = io.BytesIO()
     pyarrow.parquet.write_table(table, buffer)
     return buffer.getvalue()
-
-
-def _write(file: Path, content: bytes) -> None:
-    try:
-        files.write(file, content)
-    except OSError as error:
-        raise InputError(f"cannot be written: {files.reason(error)}", file=file) from None

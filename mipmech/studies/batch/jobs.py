@@ -1,9 +1,8 @@
 """The jobs of a plan. The same plan gives the same jobs with the same ids, everywhere.
 
 The id of a job is a digest of what its result depends on: the instance's digest, the task with all
-its options, its time, which repetition it is, and the versions that matter. What it does not depend
-on (names, memory, how long a hanging worker is waited for) does not count, so that a job may be
-tried again with more memory.
+its options, its time, its repetition, and the relevant versions. Names, memory and the grace period
+of a hanging worker do not enter, so that a job may be tried again with more memory.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from mipmech.version import __version__
 JOBS = "mipmech/jobs@2"
 # A plan of more jobs is a mistake.
 MOST_JOBS = 1_000_000
-# Whatever one of these oracles (or engines) says rests on HiGHS, called by Pyomo.
+# The answers of these oracles (or engines) depend on HiGHS, called through Pyomo.
 SOLVED = ("milp", "milp-soft", "rounding")
 
 
@@ -66,7 +65,7 @@ class Job:
 
     @property
     def label(self) -> str:
-        """What it is, in a line, but for the instance."""
+        """A description in one line, without the instance."""
         options = self.options
         words = [self.kind]
         if options.get("eta") is not None:
@@ -91,8 +90,8 @@ class Job:
 class Expansion:
     """A plan with its jobs.
 
-    left_out : instances that are others under another name, in words
-    broken : files that are no instances, with what is wrong with them
+    left_out : duplicates of other instances under another name, in words
+    broken : faults of files that are no instances
     """
 
     name: str
@@ -109,7 +108,7 @@ class Expansion:
         return {subject.digest: subject for subject in self.subjects}
 
     def label(self, job: Job) -> str:
-        """What a job is, in a line."""
+        """A description of a job in one line."""
         return f"{job.label} on {self.by_digest[job.subject].name}"
 
     def to_dict(self) -> dict[str, Any]:
@@ -129,8 +128,8 @@ def expand(
 ) -> Expansion:
     """The jobs of a plan, instance by instance.
 
-    keep : called with every instance once, since the jobs remember only its digest
-    watch : called with how many sources were looked at, and how many there are
+    keep : called with every instance once; jobs keep only its digest
+    watch : called with the number of sources read, and of all
     """
     if len(plan.sources) * len(plan.pieces) > MOST_JOBS:
         count = len(plan.sources) * len(plan.pieces)
@@ -200,7 +199,7 @@ def _digest(value: Any) -> str:
 
 
 def _broken_subject(source: Source) -> Subject:
-    """A stand-in for an instance that cannot be read: another one as soon as the file changes."""
+    """A stand-in for an instance that cannot be read; it changes with the file."""
     assert source.file is not None
     try:
         content = source.file.read_bytes()
