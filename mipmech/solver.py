@@ -250,6 +250,7 @@ class Program:
         return Solved(has, stop, objective, float(bound), values, nodes, timer.seconds, version)
 
 
+@dataclass(eq=False)
 class _Reporter:
     """Passes the progress of HiGHS on, a few times a second.
 
@@ -257,11 +258,10 @@ class _Reporter:
     prints). An exception in there would break it, so a watcher's fault is kept for later.
     """
 
-    def __init__(self, timer: Timer, watch: Callable[[Event], None] | None) -> None:
-        self.timer = timer
-        self.watch = watch
-        self.told = -math.inf
-        self.fault: Exception | None = None
+    timer: Timer
+    watch: Callable[[Event], None] | None
+    told: float = -math.inf
+    fault: Exception | None = None
 
     def __call__(self, event: Any) -> None:
         now, out = self.timer.seconds, event.data_out

@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from mipmech import validation
 from mipmech.errors import InputError
@@ -48,7 +48,8 @@ class Mechanism:
         for field in ("weights", "view_weights"):
             value = getattr(self, field)
             if field == "weights" or value is not None:
-                object.__setattr__(self, field, _tuple(validation.array(value, field, 1, largest)))
+                plain = validation.array(value, field, 1, largest).tolist()
+                object.__setattr__(self, field, tuple(plain))
         threshold = validation.number(self.threshold, "threshold", largest)
         object.__setattr__(self, "threshold", threshold)
         if not any(self.weights):
@@ -140,7 +141,7 @@ class Mechanism:
         if instance.view.columns is None and view_weights is None:
             w = np.array(mechanism.weights)
             validation.length(w, instance.width, "weights", "one per feature")
-            mechanism = replace(mechanism, view_weights=_tuple(_solve_view(instance, w)))
+            mechanism = replace(mechanism, view_weights=tuple(_solve_view(instance, w).tolist()))
         mechanism.exact_weights(instance)
         return mechanism
 
@@ -229,10 +230,6 @@ def _solve_view(instance: Instance, weights: Floats) -> Floats:
     return v
 
 
-def _tuple(values: NDArray[np.floating[Any]]) -> tuple[float, ...]:
-    return tuple(float(v) for v in values)
-
-
 # ------------------------------------------------- reduced coordinates and back
 
 
@@ -256,9 +253,9 @@ def from_reduced(geometry: Geometry, u: ArrayLike, b: float) -> Mechanism:
         v = np.zeros(len(view.matrix))
         v[list(view.rows)] = np.linalg.solve(geometry.transfer.T, direction)
         weights = np.array([float(w) for w in view.combine(v)])
-        view_weights = _tuple(v)
+        view_weights = tuple(v.tolist())
     threshold = Fraction(float(b)) * Fraction(geometry.unit) + exact_dot(weights, geometry.centre)
-    return Mechanism(_tuple(weights), clamped(threshold), view_weights)
+    return Mechanism(tuple(weights.tolist()), clamped(threshold), view_weights)
 
 
 def to_reduced(geometry: Geometry, mechanism: Mechanism) -> tuple[Floats, float]:

@@ -249,9 +249,8 @@ def on_worker(message: bytes, version: str) -> Ended:
         atexit.register(executor.close)
     try:
         executor.give(task)
-        while True:
-            ended = executor.wait(1.0)
-            if ended:
-                return ended[0]
+        while not (ended := executor.wait(1.0)):
+            pass
+        return ended[0]
     finally:
         _IDLE.put(executor)

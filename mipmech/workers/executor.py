@@ -134,16 +134,17 @@ class InProcess(Executor):
     @staticmethod
     def _do(task: Task) -> Ended:
         began, name = time.monotonic(), f"{os.uname().nodename}/{os.getpid()}"
+        how: How = "done"
+        result = reason = None
         try:
             if task.prepare is not None:
                 task.prepare()
             began = time.monotonic()
             result = task.work(*task.arguments)
         except (Exception, SystemExit) as fault:
-            how: How = "memory" if isinstance(fault, MemoryError) else "error"
+            how = "memory" if isinstance(fault, MemoryError) else "error"
             reason = f"{type(fault).__name__}: {fault}"
-            return Ended(task.key, how, None, reason, time.monotonic() - began, None, name)
-        return Ended(task.key, "done", result, None, time.monotonic() - began, None, name)
+        return Ended(task.key, how, result, reason, time.monotonic() - began, None, name)
 
     def close(self) -> None:
         self._tasks.clear()

@@ -15,7 +15,7 @@ import heapq
 import math
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -29,8 +29,8 @@ from mipmech.oracles.cells.blocks import (
     Searched,
     Symbols,
     alone,
-    at_home,
     in_levels,
+    renumbered,
     roots,
     search,
 )
@@ -72,51 +72,44 @@ class Lot:
     orders: Orders
 
 
+@dataclass(eq=False)
 class CellSearch:
     """The state of a search.
 
     best : the value of the best mechanism found, as graded
     factor, margin : a node is closed if its bound is not above factor·best + margin
+    keep : remember the tree
+    tell : called to report progress
     largest : the largest budget of a block, if it is not to grow with the search
     rates : the values of v·p that still matter; ``offer`` may remove some
     """
 
-    def __init__(
-        self,
-        problem: CellProblem,
-        offer: Offer,
-        timer: Timer,
-        *,
-        factor: float = 1.0,
-        margin: float = 0.0,
-        best: float = 0.0,
-        keep: bool = False,
-        tell: Callable[[], None] | None = None,
-        largest: int | None = None,
-    ) -> None:
-        warm(timer.budget.watch)
-        self.problem = problem
-        self.offer = offer
-        self.timer = timer
-        self.factor = factor
-        self.margin = margin
-        self.best = best
-        self.keep = keep
-        self.rates = problem.rates
+    problem: CellProblem
+    offer: Offer
+    timer: Timer
+    _: KW_ONLY
+    factor: float = 1.0
+    margin: float = 0.0
+    best: float = 0.0
+    keep: bool = False
+    tell: Callable[[], None] = lambda: None
+    largest: int | None = None
+
+    def __post_init__(self) -> None:
+        warm(self.timer.budget.watch)
+        self.rates = self.problem.rates
         self.nodes = 0
         self.seen = 0
         self.closed = 0.0
         self.lost: str | None = None
-        self.roots = roots(problem)
-        self._tell = tell
-        self._largest = largest
+        self.roots = roots(self.problem)
         self._waiting: list[tuple[float, int, Block]] = []
         self._under_way: deque[Lot] = deque()
         self._serial = 0
-        self._shown = problem.most
+        self._shown = self.problem.most
         self._budget = FIRST_BUDGET
         self._begun = 0.0
-        self._hands = 1
+        self._workers = 1
         for root in self.roots:
             self._push(root)
 
@@ -180,11 +173,6 @@ class CellSearch:
     def _nothing_to_give(self) -> bool:
         return not self._waiting or -self._waiting[0][0] <= self.cut
 
-    def tell(self) -> None:
-        """Report progress."""
-        if self._tell is not None:
-            self._tell()
-
     # ------------------------------------------------------------ the search
 
     def _push(self, block: Block) -> None:
@@ -201,7 +189,7 @@ class CellSearch:
         """
         with open_pool(threads, executor, warm) as pool:
             self._begun = self._begun or self.timer.seconds
-            self._hands = pool.slots if isinstance(pool, ExecutorPool) else threads
+            self._workers = pool.slots if isinstance(pool, ExecutorPool) else threads
             try:
                 stop = self._run(pool, most)
             except ExecutorLost as error:
@@ -267,7 +255,7 @@ class CellSearch:
         # centre may have another one.
         uncertain = problem.kind == kernel.DENSITY or len(self.rates) > 0
         factor = 0.0 if uncertain else self.factor * (1 - 1e-9)
-        budget, largest = self._budget, self._largest
+        budget, largest = self._budget, self.largest
         if largest is None:
             largest = max(LAST_BUDGET, int(min(self.seen * LONG_SHARE, LONG_BUDGET)))
         self._budget = min(2 * budget, largest)
@@ -279,13 +267,13 @@ class CellSearch:
             return budget
         # Few agents in many dimensions are slower to look at than many in few: by up to ten times.
         pace = self.seen / max(self.timer.seconds - self._begun, 1e-3)
-        hands = min(self._hands, LOT * self._lots)
-        return int(max(min(budget, pace * self.timer.left / hands), FIRST_BUDGET))
+        workers = min(self._workers, LOT * self._lots)
+        return int(max(min(budget, pace * self.timer.left / workers), FIRST_BUDGET))
 
     def _taken(self, pool: Pool, block: Block, found: Searched) -> Searched:
         """What a block has become: closed leaves, and new blocks."""
         if isinstance(pool, ExecutorPool):
-            found = at_home(found, block)
+            found = renumbered(found, block)
         self.closed = max(self.closed, found.closed)
         self.nodes += found.nodes
         self.seen += found.seen

@@ -27,7 +27,7 @@ from mipmech.model.geometry import Geometry
 from mipmech.oracles.base import Answer, FeasibleOracle, grade
 from mipmech.oracles.shared.cones import sphere
 from mipmech.oracles.shared.goals import Density
-from mipmech.oracles.shared.incumbent import GRADED, Incumbent
+from mipmech.oracles.shared.incumbent import Incumbent
 from mipmech.oracles.shared.recovery import clear
 from mipmech.oracles.shared.slices import Slice, slice_at
 from mipmech.validation import Floats, Numbers, at_least
@@ -77,13 +77,11 @@ class Explorer(Incumbent):
         """
         self.tried += len(v)
         counts = self.goal.estimates(v, 0.0 if ranked else self.best)
-        top = np.argsort(-counts, kind="stable")[:GRADED]
-        for place in top:
-            if self.found is None or counts[place] > self.best:
-                self.offer(v[place])
-        if counts[top[0]] > self.best:  # rounding pushed an agent out; make room
-            covered = self.covered(v[top[0]])
-            self.offer(clear(self.part, v[top[0]], covered, seconds=self.timer.left))
+        self.offer_best(v, counts)
+        top = counts.argmax()
+        if counts[top] > self.best:  # rounding pushed an agent out; make room
+            covered = self.covered(v[top])
+            self.offer(clear(self.part, v[top], covered, seconds=self.timer.left))
         return counts
 
     def covered(self, v: Floats, room: float = 0.0) -> Numbers:
@@ -128,7 +126,6 @@ class Heuristic(FeasibleOracle):
         """One round of work, the first has number 0; whether further ones seem useless."""
 
     def answer(self, geometry: Geometry, eta: float, timer: Timer) -> Answer:
-        """The densest mechanism found with u·p = η."""
         budget = timer.budget
         if self.rounds is None and math.isinf(budget.seconds) and budget.nodes is None:
             raise InputError("is None, so the search never ends; limit the seconds", field="rounds")

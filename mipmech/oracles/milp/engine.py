@@ -100,7 +100,6 @@ class Milp(FeasibleOracle):
         return Density.on(part)
 
     def answer(self, geometry: Geometry, eta: float, timer: Timer) -> Answer:
-        """The best mechanism with u·p = η, and a bound."""
         part, budget = slice_at(geometry, eta), timer.budget
         goal = self.goal(part)
         search = Search(part, goal, timer)
@@ -136,7 +135,6 @@ class MilpSoft(Milp):
             raise InputError(f"is {self.gap}; give 0 or more", field="gap")
 
     def goal(self, part: Slice) -> Goal:
-        """What is maximised."""
         return SoftDensity(part, self.gap)
 
 

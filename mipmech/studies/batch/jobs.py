@@ -23,7 +23,6 @@ from mipmech.model.instance import Instance
 from mipmech.studies.batch.asking import ComparisonSettings
 from mipmech.studies.batch.plan import Piece, Plan, Source
 from mipmech.studies.batch.records import Options, Subject, kind_of, subject_of
-from mipmech.studies.batch.tasks import KINDS
 from mipmech.text import writable
 from mipmech.version import __version__
 
@@ -187,7 +186,7 @@ def _job(piece: Piece, subject: Subject, error: InputError | None) -> Job:
         "instance": subject.digest,
         "repetition": piece.repetition,
         "seconds": piece.seconds,
-        "versions": versions_that_matter(piece.task, piece.options),
+        "versions": versions_that_matter(piece.options),
     }
     fault = None if error is None else writable(str(error))
     return Job(id=_digest(told), subject=subject.digest, fault=fault, **vars(piece))
@@ -211,12 +210,11 @@ def _broken_subject(source: Source) -> Subject:
     return Subject(writable(source.file.name), digest, group, 0, 0)
 
 
-def versions_that_matter(task: str, options: Options) -> dict[str, str]:
+def versions_that_matter(options: Options) -> dict[str, str]:
     """The versions that a job's result depends on: ours, and the solver's where one is asked."""
     names = {options.get("oracle"), options.get("engine"), options.get("skip")}
     # An oracle that is not the package's may ask the solver, too.
     solver = ("highspy", "pyomo") if names & set(SOLVED) or "source" in options else ()
-    assert task in KINDS
     return {name: _version(name) for name in ("mipmech", *solver)}
 
 

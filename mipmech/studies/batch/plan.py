@@ -216,19 +216,19 @@ def _product(swept: dict[str, list[Any]], where: str) -> Iterator[Options]:
 
 # ------------------------------------------------------------------ tasks
 
-ORACLE = Field(fields.one_of(REGISTRY), "milp", swept=True)
+ASKING = {
+    "oracle": Field(fields.one_of(REGISTRY), "milp", swept=True),
+    "options": Field(fields.any_table, {}),
+    "seed": Field(fields.whole(0), 0, swept=True),
+}
 TASKS: dict[str, dict[str, Field]] = {
     "oracle": {
-        "oracle": ORACLE,
-        "options": Field(fields.any_table, {}),
-        "seed": Field(fields.whole(0), 0, swept=True),
+        **ASKING,
         "eta": Field(fields.real(), swept=True),
         "eta_fraction": Field(fields.real(-1.0, 1.0), swept=True),
     },
     "solve": {
-        "oracle": ORACLE,
-        "options": Field(fields.any_table, {}),
-        "seed": Field(fields.whole(0), 0, swept=True),
+        **ASKING,
         "epsilon": Field(fields.real(0.0, above=True), swept=True),
         "epsilon_share": Field(fields.real(0.0, above=True), EPSILON_SHARE, swept=True),
         "grid": Field(fields.one_of(get_args(GridName)), "angular", swept=True),

@@ -250,12 +250,17 @@ class Comparison:
 
     @cached_property
     def best_found(self) -> dict[tuple[str, float], float]:
-        """(instance, η as a fraction) -> the greatest density that anybody found, proof or not."""
+        """(instance, η as a fraction) -> the greatest density known, found here or stated."""
+        return self._greatest(stated=True)
+
+    def _greatest(self, stated: bool) -> dict[tuple[str, float], float]:
+        """The greatest density that an oracle or a reference has; with or without stated ones."""
         found: dict[tuple[str, float], float] = {}
         for oracle in self.oracles:
             for run, call, bounds in self._density_calls(oracle):
                 question = run.instance, call.eta_fraction
-                found[question] = max(found.get(question, bounds.lower), call.lower)
+                known = bounds.lower if stated or bounds.level != "stated" else 0.0
+                found[question] = max(found.get(question, known), call.lower)
         return found
 
     def _shares_of_best_found(
@@ -360,29 +365,25 @@ class Comparison:
     def violations(self) -> list[Violation]:
         """Values above a bound of ours, or above an oracle's own; there must be none."""
         found = []
-        calls = [
-            (run, call, bounds, f"density at η = {call.eta_fraction:g} ‖P w_f‖")
-            for oracle in self.oracles
-            for run, call, bounds in self._density_calls(oracle)
-        ]
-        reached: dict[tuple[str, float], float] = {}
-        for run, call, bounds, _ in calls:
-            question, proved = (run.instance, call.eta_fraction), bounds.level != "stated"
-            values = (reached.get(question, 0.0), call.lower, bounds.lower * proved)
-            reached[question] = max(values)
-        for run, call, bounds, what in calls:
-            if call.lower > bounds.upper and bounds.level != "stated":
-                found.append(Violation(run.instance, run.oracle, what, call.lower, bounds.upper))
-            best = reached[run.instance, call.eta_fraction]
-            if call.upper is not None and best > call.upper:
-                found.append(
-                    Violation(run.instance, run.oracle, f"bound of {what}", best, call.upper)
-                )
+
+        def check(run: Run, what: str, value: float, upper: float) -> None:
+            if value > upper:
+                found.append(Violation(run.instance, run.oracle, what, value, upper))
+
+        reached = self._greatest(stated=False)
+        for oracle in self.oracles:
+            for run, call, bounds in self._density_calls(oracle):
+                what = f"density at η = {call.eta_fraction:g} ‖P w_f‖"
+                if bounds.level != "stated":
+                    check(run, what, call.lower, bounds.upper)
+                if call.upper is not None:
+                    best = reached[run.instance, call.eta_fraction]
+                    check(run, f"bound of {what}", best, call.upper)
         for run in self.runs:
             bounds = self.by_digest[run.instance].gain
-            for value in (run.gain, run.gain_two):
-                if value > bounds.upper and bounds.level != "stated":
-                    found.append(Violation(run.instance, run.oracle, "gain", value, bounds.upper))
+            if bounds.level != "stated":
+                check(run, "gain", run.gain, bounds.upper)
+                check(run, "gain", run.gain_two, bounds.upper)
         return found
 
     def rows(self) -> list[tuple[Entry, ...]]:
