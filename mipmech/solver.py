@@ -27,7 +27,7 @@ from mipmech.budget import Budget, Event, Stop, Timer
 from mipmech.errors import InputError
 from mipmech.validation import Floats
 
-# How often a waiting main thread wakes up, in seconds, so that Ctrl-C is noticed.
+# Seconds after which a waiting main thread wakes up, so that Ctrl-C is noticed.
 HEARTBEAT = 0.05
 
 # What an exact oracle asks of HiGHS. Solutions come from recovery and bounds from search, so its
@@ -48,7 +48,7 @@ PROVING = {
 
 
 class Has(Enum):
-    """What a run has found; why it stopped is `Stop`."""
+    """What a run has found; `Stop` says why it stopped."""
 
     OPTIMUM = "a solution that it says is optimal"
     SOLUTION = "a solution, and a bound"
@@ -74,9 +74,10 @@ class Solved:
     seconds: float
     solver: str
 
-    def array(self, variable: Any) -> Floats:
-        """The values of an indexed Pyomo variable, in the order of its indices."""
-        return np.array([self.values[v.name] for v in variable.values()])
+    def array(self, variable: str) -> Floats:
+        """The values of an indexed variable, in the order of its indices."""
+        prefix = f"{variable}["
+        return np.array([value for name, value in self.values.items() if name.startswith(prefix)])
 
 
 class Program:

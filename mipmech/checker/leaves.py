@@ -1,8 +1,7 @@
 """No rule in any leaf does better than claimed: the bounds of all leaves of the tree.
 
-To save work, agents that are surely in or surely out all over some node are settled there once for
-all the leaves below it, and a whole subtree is passed over if the first bound of its root is low
-enough.
+To save work, agents that are surely in or surely out all over a node are settled there once for
+all the leaves below it, and a subtree is skipped if the first bound of its root is low enough.
 
 The tree is walked in two steps. The first goes from the roots down to nodes with few leaves. Each
 of those nodes, with everything below it, is a `Subtree`, which holds all that is needed to check it
@@ -30,7 +29,7 @@ from mipmech.checker.tree import Box, Levels, Symbols, Tree, hull
 
 # Leaves times open agents of one part: some tenths of a second.
 PART = 1 << 21
-# Progress is told this often, in seconds.
+# Seconds between two reports of progress.
 OFTEN = 0.5
 
 # Calls a function for each item and hands out the results in order, as the builtin map does.
@@ -50,7 +49,7 @@ class Subtree:
 
 @dataclass(frozen=True)
 class Checked:
-    """What was found of a part: the highest bound, or why the proof is rejected."""
+    """The result of a part: the highest bound, or why the proof is rejected."""
 
     leaves: int
     highest: float
@@ -133,7 +132,7 @@ class _Walk:
     """From the roots down to the parts.
 
     handed_out : the leaves of each part, in order
-    done : leaves that are known to be low enough, or whose bound counts
+    done : leaves known to be low enough, or whose bound is recorded
     """
 
     def __init__(self, agents: Agents, tree: Tree, enough: float, look: Look) -> None:

@@ -1,11 +1,11 @@
 """Tasks on a Dask cluster: the same interface as `workers.Processes`, for many machines.
 
 A Dask worker hands each task to a separate worker process (`workers.Processes`), so that limits
-on time and memory hold there too, and a solver that crashes takes no Dask worker along. Nothing but
-the network is shared: what a task needs travels with it, and what it found comes back.
+on time and memory hold there too, and a solver that crashes does not end its Dask worker. Only the
+network is shared: a task is sent with its data, and its result is sent back.
 
-A Dask worker that dies costs the repetition of what it was doing; Dask sees to that. If the
-scheduler is lost, nothing more can come back: `ExecutorLost`.
+If a Dask worker dies, Dask repeats its tasks. If the scheduler is lost, no more results can arrive:
+`ExecutorLost`.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from mipmech.workers.processes import Processes
 
 # Seconds until a scheduler that does not answer counts as lost.
 PATIENCE = 10.0
-# How often the number of workers is asked for.
+# Seconds between two counts of the workers.
 CENSUS = 2.0
-# Tasks for each slot that are on their way or waiting there, so that none has to wait for us.
+# Tasks for each slot that are in transit or queued there, so that no worker has to wait.
 AHEAD = 2
 
 
@@ -65,7 +65,7 @@ class Cluster(Executor):
 
     @property
     def slots(self) -> int:
-        """How many tasks run at once: the threads of all workers at the last census."""
+        """The threads of all workers at the last census."""
         return max(1, self._slots)
 
     @property
@@ -133,7 +133,7 @@ class Cluster(Executor):
         return self._client.status == "running" and stream is not None and not stream.comm.closed()
 
     def _see_that_versions_agree(self) -> None:
-        """A result of another version is another result; one that comes later is refused there."""
+        """Another version may give other results; a worker that joins later checks it, too."""
         here = version_here()
         try:
             found = self._client.run(version_here)
@@ -157,10 +157,10 @@ class Cluster(Executor):
         try:
             self._slots = sum(self._client.nthreads().values())
         except (OSError, TimeoutError):
-            return  # if that is the end, `wait` will notice
+            return  # `wait` will notice if the scheduler is lost
 
     def close(self) -> None:
-        """Give back what still runs, and leave the cluster."""
+        """Cancel running tasks, and leave the cluster."""
         try:
             if self._lives and self._running:
                 self._client.cancel(list(self._running), force=True)
@@ -170,7 +170,7 @@ class Cluster(Executor):
 
 
 def _silence() -> None:
-    """Dask tells of a lost connection at length; a `Cluster` reports that itself."""
+    """Silence Dask's logs: a `Cluster` reports a lost connection itself."""
     for name in list(logging.root.manager.loggerDict):
         if name.split(".")[0] in ("distributed", "tornado"):
             logging.getLogger(name).setLevel(logging.CRITICAL)
@@ -197,7 +197,7 @@ def local(workers: int) -> Iterator[Cluster]:
 
 @contextmanager
 def _ctrl_c_ignored() -> Iterator[None]:
-    """While inside, Ctrl-C is ignored, by new processes too: a terminal sends it to all of them."""
+    """Ignore Ctrl-C while inside, in new processes too: a terminal sends it to all of them."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -225,7 +225,7 @@ def _distributed() -> Any:
 
 # ------------------------------------------------------------------ on a Dask worker
 
-# Worker processes of this Dask worker that have nothing to do; one for each of its threads.
+# Idle worker processes of this Dask worker; one for each of its threads.
 _IDLE: queue.SimpleQueue[Processes] = queue.SimpleQueue()
 
 

@@ -1,6 +1,6 @@
 """The interface of everything that tasks can be given to.
 
-An `Executor` takes tasks and hands back how each of them ended: with a result, with an error, out
+An `Executor` takes tasks and reports how each of them ended: with a result, with an error, out
 of time, out of memory, or with the death of its worker. `InProcess` does them itself, one by one;
 `processes.Processes` has worker processes on this machine, and `dask.Cluster` those of many.
 """
@@ -18,7 +18,7 @@ from typing import Any, Literal, Protocol, Self
 
 from mipmech.budget import Budget
 
-# How often memory and clocks are looked at while workers work.
+# Seconds between two looks at memory and clocks while workers run.
 HEARTBEAT = 0.05
 
 How = Literal["done", "error", "time", "memory", "died", "interrupted"]
@@ -28,9 +28,9 @@ How = Literal["done", "error", "time", "memory", "died", "interrupted"]
 class Task:
     """Something to do elsewhere: a function that can be imported there, and its arguments.
 
-    key : its name, which comes back with the result
+    key : its name, which is returned with the result
     prepare : called first, before its clock starts
-    seconds : after so long the worker is killed, and with it whatever it has started
+    seconds : the time after which the worker is killed, with all processes that it has started
     memory : bytes that the worker may use in all
     """
 
@@ -47,7 +47,7 @@ class Ended:
     """How a task ended.
 
     reason : why there is no result, in words; None if there is one
-    seconds : that it took, without what came before its clock started
+    seconds : its running time, without the preparation
     memory : the most bytes that its worker used, if known
     worker : where it ran
     """
@@ -87,7 +87,7 @@ class Executor(Protocol):
     def wait(self, seconds: float) -> list[Ended]:
         """The tasks that ended, as soon as there are any; empty once the time is up.
 
-        Raises `ExecutorLost` when nothing can be expected any more.
+        Raises `ExecutorLost` when no more results can arrive.
         """
 
     def close(self) -> None:
@@ -126,7 +126,7 @@ class InProcess(Executor):
         timer = Budget().start()
         with timer.listening():
             ended = self._do(task)
-        if timer.interrupted:  # what Ctrl-C has cut short is no result; the loop hears it, too
+        if timer.interrupted:  # work cut short by Ctrl-C is no result; the loop is told, too
             signal.raise_signal(signal.SIGINT)
             ended = Ended(task.key, "interrupted")
         return [ended]

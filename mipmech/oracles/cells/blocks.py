@@ -1,4 +1,4 @@
-"""Blocks of the cells engine: the units of work, searched here or by a worker.
+"""Blocks of the cells engine: units of work, searched in this process or by a worker.
 
 A block is one open node with the agents that matter there; `kernel.search_block` searches
 below it depth-first until all is closed or its budget is spent, and leaves the rest as new blocks.
@@ -141,7 +141,7 @@ def roots(problem: CellProblem) -> list[Block]:
 
 
 class Orders(NamedTuple):
-    """How a block is to be searched.
+    """The parameters of the search of a block.
 
     cut : a node whose bound is not above this is closed
     factor : so is one whose bound is not above this times what a centre within the block is worth

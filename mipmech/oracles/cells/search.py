@@ -184,7 +184,7 @@ class CellSearch:
     ) -> Stop:
         """Search until everything is closed, the time is over, or ``most`` nodes were searched.
 
-        With an executor, its workers search. If that is lost, what it gave back is kept, and
+        With an executor, its workers search. If it is lost, its results so far are kept, and
         ``lost`` says why.
         """
         with open_pool(threads, executor, warm) as pool:
@@ -195,7 +195,7 @@ class CellSearch:
             except ExecutorLost as error:
                 self.lost = str(error)
                 stop = Stop.LOST
-            # Which answers are there depends on time, so they count only where time decided anyway.
+            # Which results have arrived depends on time: they count only if time ended the search.
             self._give_back(pool, pool.drop(), stop in (Stop.TIME, Stop.LOST))
         return stop
 
@@ -221,7 +221,7 @@ class CellSearch:
         return Stop.FINISHED
 
     def _give_back(self, pool: Pool, answers: list[Any], counts: bool) -> None:
-        """End all that is under way: open again, but for what was answered, if that counts."""
+        """Reopen all blocks under way, except those with a result, if results count."""
         blocks = [block for lot in self._under_way for block in lot.blocks]
         results = []
         for block, found in zip(blocks, answers, strict=True):
@@ -271,7 +271,7 @@ class CellSearch:
         return int(max(min(budget, pace * self.timer.left / workers), FIRST_BUDGET))
 
     def _taken(self, pool: Pool, block: Block, found: Searched) -> Searched:
-        """What a block has become: closed leaves, and new blocks."""
+        """Process the result of a block: closed leaves, and new blocks."""
         if isinstance(pool, ExecutorPool):
             found = renumbered(found, block)
         self.closed = max(self.closed, found.closed)

@@ -6,8 +6,8 @@ the best. It promises no upper bound. On spheres of at most two points it tries 
 
 Stopped by its own rule (``rounds``), it gives the same answer every time (on one kind of processor:
 linear algebra differs in its last bits, and later draws depend on them); stopped by the
-clock, it gives the best so far. With ``rounds=None`` it goes on until the clock stops it, which is
-what a comparison at equal time asks for.
+clock, it gives the best so far. With ``rounds=None`` it runs until the clock stops it, as a
+comparison at equal time requires.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Explorer(Incumbent):
     """A question at η as a heuristic sees it; values are whole weights (`slices.Masses`).
 
     tried : the directions counted so far
-    lot : how many directions are best tried at once
+    lot : the best number of directions to try at once
     """
 
     goal: Density
@@ -63,7 +63,7 @@ class Explorer(Incumbent):
         return self.timer.left == 0 or self.tried >= self.most
 
     def offer(self, v: Floats) -> bool:
-        """Recount a direction, and tell if it is better than all before."""
+        """Recount a direction, and report it if it is better than all before."""
         better = super().offer(v)
         if better:
             self.timer.tell(self.goal.exactly(self.best), None, self.tried)
@@ -123,7 +123,7 @@ class Heuristic(FeasibleOracle):
 
     @abstractmethod
     def round(self, explorer: Explorer, random: Generator, number: int) -> bool:
-        """One round of work, the first has number 0; whether further ones seem useless."""
+        """One round of work, the first has number 0; returns whether further ones seem useless."""
 
     def answer(self, geometry: Geometry, eta: float, timer: Timer) -> Answer:
         budget = timer.budget

@@ -67,7 +67,7 @@ def quality_in_time(comparison: Comparison, group: str | None, key: str) -> list
 
 
 def _when_solved(found: dict[str, list[Spread]], moments: Sequence[float]) -> str:
-    """Who had a median of `NEARLY` when; if nobody had, how the best ends."""
+    """When each oracle reached a median of `NEARLY`; if none did, how the best ends."""
     share = f"{100 * NEARLY:g}{THIN}%"
     solved = []
     for name, spreads in found.items():

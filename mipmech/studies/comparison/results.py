@@ -31,7 +31,7 @@ from mipmech.studies.spread import Spread
 from mipmech.text import count
 
 FORMAT = "mipmech/comparison@2"
-# Whoever reaches this share of the optimum has nearly found it.
+# A value of at least this share of the optimum nearly attains it.
 NEARLY = 0.99
 # Columns of the table of all calls.
 CALLS = (
@@ -72,7 +72,7 @@ class Violation:
 
 @dataclass(frozen=True)
 class OracleSummary:
-    """What an oracle came to over a set of problems.
+    """The results of an oracle on a set of problems.
 
     density, gain, gain_two : quality, over instances × η × seeds, and over instances × seeds
     seed_spread : greatest minus least quality over seeds for the same question; None for one seed
@@ -98,7 +98,7 @@ class OracleSummary:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison:
-    """Everything that was asked and answered.
+    """All questions and answers of a comparison.
 
     Attributes
     ----------
@@ -113,11 +113,11 @@ class Comparison:
     seconds : float
         Of work by all workers.
     complete : bool
-        Whether everything was asked; if not, what is here is valid all the same.
+        Whether everything was asked; if not, the results so far are valid all the same.
     doubts : tuple of str
-        What instance files state and these results refute.
+        Statements of instance files that these results refute.
     left_out : tuple of str
-        Instances that are others under another name.
+        Duplicates of other instances under another name.
     stop : str
         Why the run ended; empty if it was read from a folder.
     unwritten : str, optional
@@ -273,7 +273,7 @@ class Comparison:
                 yield call.lower / best
 
     def summary(self, oracle: str, problems: Sequence[Problem] | None = None) -> OracleSummary:
-        """What the oracle came to.
+        """The results of an oracle.
 
         Parameters
         ----------
