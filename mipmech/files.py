@@ -62,7 +62,7 @@ def write(file: Path, data: bytes) -> None:
     Raises `InputError` if it cannot be written, or must not be replaced: a folder, a device, a file
     that is read-only.
     """
-    with _as_input(file):
+    with faults("cannot be written", file):
         place = _replaceable(file)
         handle, temporary = _new_beside(place)
         try:
@@ -78,19 +78,19 @@ def write(file: Path, data: bytes) -> None:
 
 def try_writing(file: Path) -> None:
     """Raise what `write` would raise, as far as that can be known before; leaves nothing behind."""
-    with _as_input(file):
+    with faults("cannot be written", file):
         handle, temporary = _new_beside(_replaceable(file))
         os.close(handle)
         os.unlink(temporary)
 
 
 @contextmanager
-def _as_input(file: Path) -> Iterator[None]:
-    """A file that cannot be written is bad input, whatever the system says of it."""
+def faults(what: str, file: Path, field: str | None = None) -> Iterator[None]:
+    """Turn an `OSError` inside into an `InputError` that says what cannot be done, and why."""
     try:
         yield
     except OSError as error:
-        raise InputError(f"cannot be written: {reason(error)}", file=file) from error
+        raise InputError(f"{what}: {reason(error)}", file=file, field=field) from error
 
 
 def _replaceable(file: Path) -> Path:

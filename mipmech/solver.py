@@ -27,7 +27,7 @@ from mipmech.budget import Budget, Event, Stop, Timer
 from mipmech.errors import InputError
 from mipmech.validation import Floats
 
-# How often a waiting main thread wakes up, in seconds, so that Ctrl-C is noticed.
+# Seconds after which a waiting main thread wakes up, so that Ctrl-C is noticed.
 HEARTBEAT = 0.05
 
 # What an exact oracle asks of HiGHS. Solutions come from recovery and bounds from search, so its
@@ -48,7 +48,7 @@ PROVING = {
 
 
 class Has(Enum):
-    """What a run has found; why it stopped is `Stop`."""
+    """What a run has found; `Stop` says why it stopped."""
 
     OPTIMUM = "a solution that it says is optimal"
     SOLUTION = "a solution, and a bound"
@@ -74,9 +74,10 @@ class Solved:
     seconds: float
     solver: str
 
-    def array(self, variable: Any) -> Floats:
-        """The values of an indexed Pyomo variable, in the order of its indices."""
-        return np.array([self.values[v.name] for v in variable.values()])
+    def array(self, variable: str) -> Floats:
+        """The values of an indexed variable, in the order of its indices."""
+        prefix = f"{variable}["
+        return np.array([value for name, value in self.values.items() if name.startswith(prefix)])
 
 
 class Program:
@@ -250,6 +251,7 @@ class Program:
         return Solved(has, stop, objective, float(bound), values, nodes, timer.seconds, version)
 
 
+@dataclass(eq=False)
 class _Reporter:
     """Passes the progress of HiGHS on, a few times a second.
 
@@ -257,11 +259,10 @@ class _Reporter:
     prints). An exception in there would break it, so a watcher's fault is kept for later.
     """
 
-    def __init__(self, timer: Timer, watch: Callable[[Event], None] | None) -> None:
-        self.timer = timer
-        self.watch = watch
-        self.told = -math.inf
-        self.fault: Exception | None = None
+    timer: Timer
+    watch: Callable[[Event], None] | None
+    told: float = -math.inf
+    fault: Exception | None = None
 
     def __call__(self, event: Any) -> None:
         now, out = self.timer.seconds, event.data_out
@@ -360,7 +361,14 @@ def _highs_lp(
 # Where Pyomo finds a solver of this name: first the interface to a Python package, then a program.
 INTERFACES = {"scip": ("scip_direct", "scip"), "gurobi": ("gurobi_persistent", "gurobi")}
 
-
+# What Pyomo's conditions mean, in its newer interface and in the older one.
+INFEASIBLE = ("provenInfeasible", "infeasible", "infeasibleOrUnbounded")
+STOPS = {
+    "convergenceCriteriaSatisfied": Stop.FINISHED,
+    "optimal": Stop.FINISHED,
+    "maxTimeLimit": Stop.TIME,
+    "interrupted": Stop.INTERRUPTED,
+}
 QUIET: dict[str, dict[str, Any]] = {"scip": {"display/verblevel": 0}, "gurobi": {"OutputFlag": 0}}
 
 
@@ -392,7 +400,7 @@ def _new_interface(name: str) -> Any:
 
 
 def _solve_new(solver: Any, name: str, model: Any, budget: Budget) -> Solved:
-    from pyomo.contrib.solver.common.results import SolutionStatus, TerminationCondition  # noqa: PLC0415
+    from pyomo.contrib.solver.common.results import SolutionStatus  # noqa: PLC0415
 
     timer = budget.start()
     if math.isfinite(budget.seconds):
@@ -413,26 +421,15 @@ def _solve_new(solver: Any, name: str, model: Any, budget: Budget) -> Solved:
     found = results.solution_status in (SolutionStatus.feasible, SolutionStatus.optimal)
     if found:
         results.solution_loader.load_vars()
-    infeasible = (
-        TerminationCondition.provenInfeasible,
-        TerminationCondition.infeasibleOrUnbounded,
-    )
-    stops = {
-        TerminationCondition.maxTimeLimit: Stop.TIME,
-        TerminationCondition.interrupted: Stop.INTERRUPTED,
-        TerminationCondition.convergenceCriteriaSatisfied: Stop.FINISHED,
-    }
-    why, objective = results.termination_condition, results.incumbent_objective
-    stop = None if why in infeasible else stops.get(why, Stop.FAILED)
+    why, objective = results.termination_condition.name, results.incumbent_objective
     solver_name = f"{name}, through {type(solver).__name__}"
     values = _values(model) if found else {}
-    return _solved(stop, objective, results.objective_bound, values, timer, solver_name)
+    return _solved(why, objective, results.objective_bound, values, timer, solver_name)
 
 
 def _solve_program(name: str, model: Any, budget: Budget) -> Solved:
     """A solver that Pyomo runs as a program."""
     from pyomo.environ import SolverFactory  # noqa: PLC0415
-    from pyomo.opt import TerminationCondition  # noqa: PLC0415
 
     timer = budget.start()
     quiet = logging.getLogger("pyomo")
@@ -452,27 +449,22 @@ def _solve_program(name: str, model: Any, budget: Budget) -> Solved:
         )
     limit = {} if math.isinf(budget.seconds) else {"timelimit": max(1, math.ceil(budget.seconds))}
     results = solver.solve(model, load_solutions=False, **limit)
-    infeasible = (TerminationCondition.infeasible, TerminationCondition.infeasibleOrUnbounded)
-    stops = {
-        TerminationCondition.optimal: Stop.FINISHED,
-        TerminationCondition.maxTimeLimit: Stop.TIME,
-    }
-    why = results.solver.termination_condition
-    stop = None if why in infeasible else stops.get(why, Stop.FAILED)
+    why = results.solver.termination_condition.name
     values: dict[str, float] = {}
     objective = None
-    if len(results.solution) > 0 and stop is not None:
+    if len(results.solution) > 0 and why not in INFEASIBLE:
         model.solutions.load_from(results)
         values, objective = _values(model), float(model.objective())
-    return _solved(stop, objective, results.problem.upper_bound, values, timer, name)
+    return _solved(why, objective, results.problem.upper_bound, values, timer, name)
 
 
 def _solved(
-    stop: Stop | None, objective: float | None, bound: float | None, values: dict[str, float],
+    why: str, objective: float | None, bound: float | None, values: dict[str, float],
     timer: Timer, solver: str,
 ) -> Solved:  # fmt: skip
-    """What a solver by name found; it says that the model is infeasible where ``stop`` is None."""
-    if stop is None:
+    """The result of a solver by name, which ended with this condition of Pyomo's."""
+    stop = STOPS.get(why, Stop.FAILED)
+    if why in INFEASIBLE:
         has, stop, bound = Has.INFEASIBLE, Stop.FINISHED, -math.inf
     elif values:
         has = Has.OPTIMUM if stop is Stop.FINISHED else Has.SOLUTION

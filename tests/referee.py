@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from decimal import Decimal, getcontext
 from fractions import Fraction
 from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -83,6 +84,30 @@ def truth(instance, weights, threshold) -> Truth:
         dot(s.weight, after) - dot(s.weight, quality),
         dot(s.weight, after),
         accepted / mass if mass else None,
+    )
+
+
+def in_floats(instance, mechanism):
+    """The same and more in floats; ties are settled as floats happen to round."""
+    w = np.array(mechanism.weights) / np.linalg.norm(mechanism.weights)
+    distance = mechanism.threshold / np.linalg.norm(mechanism.weights) - instance.agents @ w
+    moved = (distance >= 0) & (distance * instance.cost <= 1)
+    accepted = moved | (distance < 0)
+    weight = instance.weights / instance.weights.sum()
+    before = instance.agents @ instance.quality - instance.quality_offset
+    moves = np.where(moved, distance, 0.0)
+    after = (instance.agents + moves[:, None] * w) @ instance.quality - instance.quality_offset
+    share = float(weight @ accepted)
+    return SimpleNamespace(
+        moved=moved,
+        accepted=accepted,
+        density=float(weight @ moved),
+        soft_density=float(weight @ moves),
+        gain=float(weight @ (after - before)),
+        baseline=float(weight @ before),
+        value=float(weight @ after),
+        accepted_share=share,
+        accepted_quality=float(weight[accepted] @ after[accepted]) / share if share else None,
     )
 
 

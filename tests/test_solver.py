@@ -71,7 +71,7 @@ def test_a_changed_parameter_is_seen(seed):
         assert solved.has is Has.OPTIMUM
         assert solved.stop is Stop.FINISHED
         assert solved.objective == pytest.approx(brute(model)) == pytest.approx(solved.bound)
-        assert solved.array(model.x).round().sum() == pytest.approx(solved.array(model.x).sum())
+        assert solved.array("x").round().sum() == pytest.approx(solved.array("x").sum())
 
 
 @pytest.mark.parametrize("soft", [False, True])

@@ -11,9 +11,10 @@ products of a matrix and a vector into one piece per thread, so those are left t
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,14 +33,14 @@ STEEPEST, SWEEPS = 64.0, 2
 SLOWEST = 1024.0
 # Products that underflow lose less than this.
 VANISHED = 1e-290
-# Leaves that are tilted together, and the numbers that may be waiting for that.
+# Leaves that are tilted together, and the lines that may be waiting for that.
 TOGETHER, WAITING = 2048, 1 << 20
 # Numbers in one array when agents are settled: a few such arrays stay in the cache.
-LOT = 1 << 16
+BATCH = 1 << 16
 
 
 @dataclass(frozen=True, eq=False)
-class Scene:
+class Context:
     """What is the same for all leaves of a proof.
 
     dimension : d
@@ -48,7 +49,7 @@ class Scene:
     touch : ties nearer than this are broken in one fixed way
     rounding : the relative error of sums over all agents
     mean_length : Σω(‖y‖ + |shift|) over all agents
-    enough : a bound is made better only until it is at most this; in the units of the sums
+    enough : a bound is improved only until it is at most this; in the units of the sums
     steps : a round of tilting takes at most this many
     """
 
@@ -63,7 +64,7 @@ class Scene:
     steps: int
 
 
-def scene(agents: Agents, enough: float) -> Scene:
+def context_of(agents: Agents, enough: float) -> Context:
     """What is common to all leaves; ``enough`` is in the user's units."""
     weights = agents.exact_weights
     if agents.p is None:
@@ -73,7 +74,7 @@ def scene(agents: Agents, enough: float) -> Scene:
     else:
         limit = enough / agents.unit  # a power of two: exact
     mean_length = float(np.einsum("a,a->", agents.weight, agents.length))
-    return Scene(
+    return Context(
         agents.dimension, agents.p, agents.p_error, weights.whole, agents.touch,
         8 * (len(agents.weight) + 64) * EPSILON, mean_length, limit,
         agents.steps,
@@ -81,8 +82,8 @@ def scene(agents: Agents, enough: float) -> Scene:
 
 
 @dataclass(frozen=True, eq=False)
-class Some:
-    """Some agents, and the sums of those already known to be in: Σω(b − score) = W b − C − v·S.
+class AgentSet:
+    """Agents, and the sums of those already known to be in: Σω(b − score) = W b − C − v·S.
 
     numbers : (a,) array, their places among the agents of the `LeafBounds` that they are for
     y : (d, a) array; shift, slack, reach, weight : (a,) arrays
@@ -100,16 +101,16 @@ class Some:
     def __len__(self) -> int:
         return len(self.weight)
 
-    def without(self, kept: Numbers, sums: Floats) -> Some:
-        """Only these agents, and the sums with those surely in."""
-        return Some(
+    def kept(self, kept: Numbers, sums: Floats) -> AgentSet:
+        """These agents alone, and the sums with those surely in."""
+        return AgentSet(
             self.numbers[kept], np.ascontiguousarray(self.y[:, kept]), self.shift[kept],
             self.slack[kept], self.reach[kept], self.weight[kept], sums,
         )  # fmt: skip
 
     @cached_property
     def below(self) -> Floats:
-        """What the least score exceeds that of y by."""
+        """By how much the least score exceeds that of y."""
         return self.shift - self.slack
 
     @cached_property
@@ -123,17 +124,16 @@ class Some:
         return np.column_stack([self.weight, self.weight * self.below, (self.weight * self.y).T])
 
 
-def all_of(agents: Agents) -> Some:
+def all_of(agents: Agents) -> AgentSet:
     """All agents, none of them settled."""
-    return Some(
+    return AgentSet(
         np.arange(len(agents.weight)), agents.y, agents.shift, agents.slack, agents.reach,
         agents.weight, np.zeros(agents.dimension + 2),
     )  # fmt: skip
 
 
-@dataclass(frozen=True, eq=False)
-class _Cells:
-    """Some cells: ĉ and g, (n, d) arrays, cos α from below, and thresholds, (n, 1) arrays."""
+class _Cells(NamedTuple):
+    """Cells: ĉ and g, (n, d) arrays, cos α from below, and thresholds, (n, 1) arrays."""
 
     unit: Floats
     widths: Floats
@@ -141,10 +141,46 @@ class _Cells:
     low: Floats
     high: Floats
 
-    def __getitem__(self, rows: Numbers) -> _Cells:
-        return _Cells(
-            self.unit[rows], self.widths[rows], self.cosine[rows], self.low[rows], self.high[rows]
-        )
+
+class _Leaves(NamedTuple):
+    """What is known of leaves, (n,) arrays; sums is an (n, d + 2) array.
+
+    rate : the greatest v·p
+    second : the bound with blended lines (or the first, if that is lower)
+    sums, constant : W, C, S of those surely in and of the lines that are not tilted; the rest
+    doubt : the rounding of such sums
+    """
+
+    rate: Floats
+    second: Floats
+    sums: Floats
+    constant: Floats
+    doubt: Floats
+
+
+class _Lines(NamedTuple):
+    """Lines that may be tilted, (pairs,) arrays: their leaf and agent, slopes and a first slope."""
+
+    leaf: Numbers
+    agent: Numbers
+    least: Floats
+    most: Floats
+    start: Floats
+
+
+Arrays = TypeVar("Arrays", _Cells, _Leaves, _Lines)
+
+
+def _at(arrays: Arrays, rows: Numbers | Flags) -> Arrays:
+    """These rows of all arrays."""
+    chosen: list[Any] = [values[rows] for values in arrays]
+    return type(arrays)(*chosen)
+
+
+def _joined(parts: list[Arrays]) -> Arrays:
+    """The arrays of several parts, one after another."""
+    whole: list[Any] = [np.concatenate(values) for values in zip(*parts, strict=True)]
+    return type(parts[0])(*whole)
 
 
 def _cells(centre: Floats, half: Floats, low: Floats, high: Floats) -> _Cells:
@@ -170,9 +206,9 @@ def _range(cells: _Cells, vectors: Floats) -> tuple[Floats, Floats]:
 
 
 def _sides(
-    cells: _Cells, some: Some, part: slice, low: Floats, high: Floats, open_: Flags
+    cells: _Cells, some: AgentSet, part: slice, low: Floats, high: Floats, open_: Flags
 ) -> tuple[Flags, Flags]:
-    """Which of a part of the agents are surely in, and whether an open one has an end in the leaf.
+    """Which of a part of the agents are surely in, and the leaves with an end of an open one.
 
     low, high, open_ : (n, a) arrays, filled as `_Found` has them
     """
@@ -227,17 +263,16 @@ class LeafBounds:
     Bounds are in the units of the sums. ``agents`` are all that may be open somewhere.
     """
 
-    def __init__(self, scene: Scene, agents: Some, look: Look) -> None:
-        self.scene = scene
+    def __init__(self, context: Context, agents: AgentSet, look: Look) -> None:
+        self.context = context
         self.agents = agents
         self.look = look
-        self.density = scene.p is None
+        self.density = context.p is None
         self.highest = 0.0
         self._waiting: list[_Tilting] = []
-        self._held = 0
 
     def note(self, bounds: Floats) -> None:
-        """These count."""
+        """Record these bounds."""
         highest = float(bounds.max(initial=0.0))
         if not highest < math.inf:
             reject("a leaf's bound is not a finite number")
@@ -245,24 +280,24 @@ class LeafBounds:
 
     # ------------------------------------------------------------ agents over cells
 
-    def inner(self, box: Box, some: Some) -> Some | None:
+    def inner(self, box: Box, some: AgentSet) -> AgentSet | None:
         """What is left to settle below a node; None if all below it is low enough."""
         cells = _cells(*box)
         found = self._settle(cells, some)
         bound = self._finish(found.first, found.doubt, self._rate(cells))
-        if bound[0] <= self.scene.enough:
+        if bound[0] <= self.context.enough:
             self.note(bound)
             return None
-        return some.without(np.flatnonzero(found.open[0]), found.sums[0])
+        return some.kept(np.flatnonzero(found.open[0]), found.sums[0])
 
-    def _settle(self, cells: _Cells, some: Some) -> _Found:
+    def _settle(self, cells: _Cells, some: AgentSet) -> _Found:
         """Which agents are surely in, surely out, or open; and the first bound."""
         n = len(cells.unit)
         low, high = np.empty((n, len(some))), np.empty((n, len(some)))
         open_ = np.empty((n, len(some)), np.bool_)
         ends, alone = np.zeros(n, np.bool_), np.zeros(n)
         sums = np.zeros((n, len(some.sums)))
-        step = max(1, LOT // n)
+        step = max(1, BATCH // n)
         for start in range(0, len(some), step):
             self.look()
             part = slice(start, start + step)
@@ -285,139 +320,143 @@ class LeafBounds:
         b1 = cells.high[:, 0]
         first = sums[:, 0] * b1 - sums[:, 1] - least + alone
         size = sums[:, 0] * np.maximum(np.abs(b1), np.abs(cells.low[:, 0])) + alone
-        doubt = np.where(ends, self.scene.rounding * (size + self.scene.mean_length), 0.0)
+        doubt = np.where(ends, self.context.rounding * (size + self.context.mean_length), 0.0)
         first = np.where(ends, np.maximum(first, 0.0), 0.0)
         return _Found(low, high, open_, sums, first, doubt)
 
     def _rate(self, cells: _Cells) -> Floats:
         """The greatest v·p over each cell, or 0; 1 for density."""
-        p = self.scene.p
+        p = self.context.p
         if p is None:
             return np.ones(len(cells.unit))
         _, high = _range(cells, np.broadcast_to(p, cells.unit.shape))
-        return np.maximum(high + self.scene.p_error, 0.0)
+        return np.maximum(high + self.context.p_error, 0.0)
 
     def _finish(self, moved: Floats, doubt: Floats, rate: Floats) -> Floats:
         """From soft density to gain, with every rounding added; an exact count as it is."""
-        if self.density and self.scene.whole:
+        if self.density and self.context.whole:
             return moved
         if self.density:
-            return moved * (1 + self.scene.rounding)
+            return moved * (1 + self.context.rounding)
         # A cell with v·p ≤ 0 has no gain; elsewhere products may have vanished.
         vanished = np.where(rate > 0, VANISHED, 0.0)
         return np.asarray(rate * (moved + doubt) * (1 + RELATIVE) + vanished)
 
     # ------------------------------------------------------------ leaves
 
-    def leaves(self, boxes: Box, some: Some) -> None:
+    def leaves(self, boxes: Box, some: AgentSet) -> None:
         """The bounds of leaves with their open agents among these; some may wait for `tilt`."""
         cells = _cells(*boxes)
         found = self._settle(cells, some)
         rate = self._rate(cells)
         bounds = self._finish(found.first, found.doubt, rate)
-        left = np.flatnonzero(~(bounds <= self.scene.enough))
-        self.note(np.delete(bounds, left) if len(left) else bounds)
-        if not len(left):
+        left = np.flatnonzero(~(bounds <= self.context.enough))
+        if self.density or not len(left):
+            self.note(bounds)
             return
-        if self.density:
-            self.note(bounds[left])
-            return
-        lines = _Tilting(self, cells[left], rate[left], some, found, left)
-        rest = np.flatnonzero(~(lines.second <= self.scene.enough))
-        self.note(np.delete(lines.second, rest))
+        self.note(np.delete(bounds, left))
+        given = _to_tilt(self, _at(cells, left), rate[left], some, found, left)
+        second = given.leaves.second
+        rest = np.flatnonzero(~(second <= self.context.enough))
+        self.note(np.delete(second, rest))
         if len(rest):
-            lines.keep(rest)
-            self._waiting.append(lines)
-            self._held += len(lines.far_leaf)
-        if self._held > WAITING or sum(len(w.rate) for w in self._waiting) > TOGETHER:
+            self._waiting.append(given.kept(rest))
+        held = sum(len(part.lines.leaf) for part in self._waiting)
+        if held > WAITING or sum(len(part.leaves.rate) for part in self._waiting) > TOGETHER:
             self.tilt()
 
     def tilt(self) -> None:
-        """The leaves that need it, together."""
+        """Tilt the lines of all leaves that wait for it."""
         if self._waiting:
-            given = _joined(self._waiting)
+            given = _together(self._waiting)
             # Any slopes will do; the second round is for those that need it.
             for rounds in range(1, SWEEPS + 1):
                 bounds = _tilted(self, given, rounds)
-                left = np.flatnonzero(~(bounds <= self.scene.enough))
+                left = np.flatnonzero(~(bounds <= self.context.enough))
                 if rounds == SWEEPS or not len(left):
                     self.note(bounds)
                     break
                 self.note(np.delete(bounds, left))
-                given.keep(left)
-        self._waiting, self._held = [], 0
+                given = given.kept(left)
+        self._waiting = []
 
 
+@dataclass(frozen=True, eq=False)
 class _Tilting:
-    """Leaves that are still too high after the first bound: open agents as pairs (leaf, agent).
+    """Leaves that are still too high after the first bounds, and the lines of their open agents."""
 
-    second : (n,) array, the bound with blended lines (or the first, if that is lower)
-    sums, constant : W, C, S of those surely in and of the lines that are not tilted; (n,) array
-    far_* : the pairs whose lines may be tilted
+    cells: _Cells
+    leaves: _Leaves
+    lines: _Lines
+
+    def kept(self, rows: Numbers) -> _Tilting:
+        """Restrict to these leaves, in this order."""
+        places = np.full(len(self.leaves.rate), -1)
+        places[rows] = np.arange(len(rows))
+        leaf = places[self.lines.leaf]
+        lines = _at(self.lines._replace(leaf=leaf), leaf >= 0)
+        return _Tilting(_at(self.cells, rows), _at(self.leaves, rows), lines)
+
+
+def _together(parts: list[_Tilting]) -> _Tilting:
+    """All leaves, those with more lines first, and their lines, leaf by leaf.
+
+    So the leaves that have an i-th line come first, whatever i.
     """
+    starts = np.cumsum([0, *(len(part.leaves.rate) for part in parts)])
+    lines = [
+        part.lines._replace(leaf=part.lines.leaf + start)
+        for part, start in zip(parts, starts[:-1], strict=True)
+    ]
+    cells, leaves = _joined([p.cells for p in parts]), _joined([p.leaves for p in parts])
+    given = _Tilting(cells, leaves, _joined(lines))
+    counts = np.bincount(given.lines.leaf, minlength=len(given.leaves.rate))
+    given = given.kept(np.argsort(-counts, kind="stable"))
+    return replace(given, lines=_at(given.lines, np.argsort(given.lines.leaf, kind="stable")))
 
-    def __init__(
-        self,
-        bounds: LeafBounds,
-        cells: _Cells,
-        rate: Floats,
-        some: Some,
-        found: _Found,
-        rows: Numbers,
-    ) -> None:
-        self.cells, self.rate = cells, rate
-        n, d = cells.unit.shape
-        leaf, agent = np.nonzero(found.open[rows])
-        low, high = found.low[rows[leaf], agent], found.high[rows[leaf], agent]
-        b0, b1 = cells.low[leaf, 0], cells.high[leaf, 0]
-        weight, reach = some.weight[agent], some.reach[agent]
-        least, most = b0 - high, b1 - low
-        top, base = np.minimum(most, reach), np.minimum(least, 0.0)
-        slope = np.divide(top, top - base, out=np.zeros_like(top), where=top > 0)
-        wide = high > low
-        inside = np.divide(reach - (b1 - high), high - low, out=np.zeros_like(top), where=wide)
-        share = np.where(most > reach, np.clip(inside, 0.0, 1.0), 1.0)
-        line = weight * slope
-        bounds.look()
 
-        def total(values: Floats) -> Floats:
-            return np.asarray(np.bincount(leaf, weights=values, minlength=n), dtype=np.float64)
+def _to_tilt(
+    bounds: LeafBounds, cells: _Cells, rate: Floats, some: AgentSet, found: _Found, rows: Numbers
+) -> _Tilting:
+    """The bound with blended lines for these rows of what was found, and the lines to tilt."""
+    n, d = cells.unit.shape
+    leaf, agent = np.nonzero(found.open[rows])
+    low, high = found.low[rows[leaf], agent], found.high[rows[leaf], agent]
+    b0, b1 = cells.low[leaf, 0], cells.high[leaf, 0]
+    weight, reach = some.weight[agent], some.reach[agent]
+    least, most = b0 - high, b1 - low
+    top, base = np.minimum(most, reach), np.minimum(least, 0.0)
+    slope = np.divide(top, top - base, out=np.zeros_like(top), where=top > 0)
+    wide = high > low
+    inside = np.divide(reach - (b1 - high), high - low, out=np.zeros_like(top), where=wide)
+    share = np.where(most > reach, np.clip(inside, 0.0, 1.0), 1.0)
+    line = weight * slope
+    bounds.look()
 
-        def lines(a: Floats, start: Floats) -> Floats:
-            """W, C, S of lines a·(d − start)."""
-            parts = [a, a * (some.below[agent] + start)]
-            parts += [a * some.y[j, agent] for j in range(d)]
-            return np.column_stack([total(values) for values in parts])
+    def total(values: Floats) -> Floats:
+        return np.asarray(np.bincount(leaf, weights=values, minlength=n), dtype=np.float64)
 
-        sums = found.sums[rows]
-        blended = sums + lines(line * share, base)
-        bounds.look()
-        moved = _moved(cells, blended) + total(weight * (1 - share) * top)
-        second = bounds._finish(np.maximum(moved, 0.0), found.doubt[rows], rate)
-        first = bounds._finish(found.first[rows], found.doubt[rows], rate)
-        self.second = np.minimum(first, second)
-        far = (most > reach + bounds.scene.touch) & (top > 0)
-        self.sums = sums + lines(np.where(far, 0.0, line), base)
-        self.constant = total(np.where(far, weight * reach, 0.0))
-        self.doubt = found.doubt[rows]
-        self.far_leaf, self.far_agent = leaf[far], some.numbers[agent[far]]
-        steep = weight[far] * reach[far] / (most[far] - reach[far])
-        self.far_least = np.maximum(-steep, -STEEPEST)
-        self.far_most = line[far]
-        self.far_start = (line * share)[far]
+    def sums_of(a: Floats, start: Floats) -> Floats:
+        """W, C, S of lines a·(d − start)."""
+        parts = [a, a * (some.below[agent] + start)]
+        parts += [a * some.y[j, agent] for j in range(d)]
+        return np.column_stack([total(values) for values in parts])
 
-    def keep(self, rows: Numbers) -> None:
-        """Only these leaves."""
-        new = np.full(len(self.rate), -1)
-        new[rows] = np.arange(len(rows))
-        pairs = new[self.far_leaf] >= 0
-        self.cells, self.rate, self.second = self.cells[rows], self.rate[rows], self.second[rows]
-        self.sums, self.constant = self.sums[rows], self.constant[rows]
-        self.doubt = self.doubt[rows]
-        self.far_leaf = new[self.far_leaf[pairs]]
-        self.far_agent = self.far_agent[pairs]
-        self.far_least, self.far_most = self.far_least[pairs], self.far_most[pairs]
-        self.far_start = self.far_start[pairs]
+    sums, doubt = found.sums[rows], found.doubt[rows]
+    blended = sums + sums_of(line * share, base)
+    bounds.look()
+    moved = _moved(cells, blended) + total(weight * (1 - share) * top)
+    second = bounds._finish(np.maximum(moved, 0.0), doubt, rate)
+    second = np.minimum(second, bounds._finish(found.first[rows], doubt, rate))
+    far = (most > reach + bounds.context.touch) & (top > 0)
+    sums = sums + sums_of(np.where(far, 0.0, line), base)
+    constant = total(np.where(far, weight * reach, 0.0))
+    steep = weight[far] * reach[far] / (most[far] - reach[far])
+    lines = _Lines(
+        leaf[far], some.numbers[agent[far]], np.maximum(-steep, -STEEPEST), line[far],
+        (line * share)[far],
+    )  # fmt: skip
+    return _Tilting(cells, _Leaves(rate, second, sums, constant, doubt), lines)
 
 
 def _moved(cells: _Cells, sums: Floats) -> Floats:
@@ -426,139 +465,142 @@ def _moved(cells: _Cells, sums: Floats) -> Floats:
     return sums[:, 0] * cells.high[:, 0] - sums[:, 1] - least
 
 
-def _joined(parts: list[_Tilting]) -> _Tilting:
-    """Several batches of leaves as one."""
-    if len(parts) == 1:
-        return parts[0]
-    result = object.__new__(_Tilting)
-    starts = np.cumsum([0, *(len(part.rate) for part in parts)])
-    for name in ("rate", "second", "sums", "constant", "doubt", "far_agent", "far_least",
-                 "far_most", "far_start"):  # fmt: skip
-        setattr(result, name, np.concatenate([getattr(part, name) for part in parts]))
-    result.far_leaf = np.concatenate(
-        [part.far_leaf + start for part, start in zip(parts, starts[:-1], strict=True)]
-    )
-    fields = ("unit", "widths", "cosine", "low", "high")
-    result.cells = _Cells(
-        *(np.concatenate([getattr(part.cells, name) for part in parts]) for name in fields)
-    )
-    return result
-
-
 def _tilted(bounds: LeafBounds, given: _Tilting, rounds: int) -> Floats:
-    """The bound with tilted lines, for each leaf.
-
-    The leaves are put in order of how many lines they have, so that all with an i-th line come
-    first.
-    """
-    agents, scene = bounds.agents, bounds.scene
-    n = len(given.rate)
-    counts = np.bincount(given.far_leaf, minlength=n)
-    order = np.argsort(-counts, kind="stable")
-    given.keep(order)
-    counts = counts[order]
-    by_leaf = np.argsort(given.far_leaf, kind="stable")
-    starts = np.cumsum(counts) - counts
-    cells, p = given.cells, scene.p
-    assert p is not None
-    unit, widths = cells.unit, cells.widths
-    middle = 0.5 * (cells.low + cells.high)[:, 0]
-    room = 0.5 * (cells.high - cells.low)[:, 0] * (1 + 4 * EPSILON)
-    bound_b = np.maximum(np.abs(cells.low), np.abs(cells.high))[:, 0]
-
+    """The bound with tilted lines, for each leaf."""
     bounds.look()
-    # Per line: (pairs,) arrays in the order leaf by leaf.
-    leaf, agent = given.far_leaf[by_leaf], given.far_agent[by_leaf]
-    slope = given.far_start[by_leaf].copy()
-    least, most = given.far_least[by_leaf], given.far_most[by_leaf]
-    y = agents.y[:, agent].T
-    t = (unit[leaf] * y).sum(axis=1)
-    across = y - t[:, None] * unit[leaf]
-    start = agents.shift[agent] - agents.slack[agent] + agents.reach[agent]
-    bounds.look()
-    # How the residual changes with a slope, and how heavily that counts.
-    turns = np.column_stack([np.ones(len(leaf)), -across])
-    width = np.column_stack([room, widths])
-    heavy = width[leaf] * np.abs(turns)
-    pulled = middle[leaf] - t - start
-    derivative = pulled - heavy.sum(axis=1)
-    table = np.column_stack([np.ones(len(leaf)), start, y])
-    bounds.look()
-    total = given.sums + _by_leaf(slope[:, None] * table, leaf, n)
-    rate = (unit * p).sum(axis=1)
-
-    value = given.constant + total[:, 0] * middle - total[:, 1] - (unit * total[:, 2:]).sum(axis=1)
-    scale = np.maximum(value, 0.0) / np.maximum(rate, float(np.sqrt(p @ p)) / SLOWEST)
-    pull = scale[:, None] * p - total[:, 2:]
-    residual = np.column_stack([total[:, 0], pull - (unit * pull).sum(axis=1)[:, None] * unit])
-    most_lines = int(counts.max(initial=0))
-    size = max(1, -(-most_lines // scene.steps))  # lines of each leaf that one step sets
+    slopes = _Slopes(bounds, given)
     for _ in range(rounds):
-        for first in range(0, most_lines, size):
-            bounds.look()
-            # The leaves with more lines than that, and the next lines of each.
-            rows = slice(0, int(np.searchsorted(-counts, -first)))
-            row: slice | Numbers = rows  # the leaf of each line
-            if size == 1:
-                here = starts[rows] + first
-            else:
-                lengths = np.minimum(counts[rows] - first, size)
-                offsets = np.cumsum(lengths) - lengths
-                row = np.repeat(np.arange(len(lengths)), lengths)
-                here = (starts[rows] + first - offsets)[row] + np.arange(int(lengths.sum()))
-            new = _best_slope(
-                slope[here], residual[row], turns[here], heavy[here], derivative[here], scene.touch
-            )
-            new = np.minimum(most[here], np.maximum(least[here], new))
-            change = np.where(least[here] < most[here], new - slope[here], 0.0)
-            turned = change[:, None] * turns[here]
-            if size > 1:  # each for itself is right, all together may be too much
-                turned = np.add.reduceat(turned, offsets)
-                sides = width[rows] * np.abs(turned)
-                at_first = np.add.reduceat(change * pulled[here], offsets) - sides.sum(axis=1)
-                share = _best_slope(
-                    np.zeros(len(sides)), residual[rows], turned, sides, at_first, 0.0
-                )
-                share = np.clip(share, 0.0, 1.0)
-                change *= share[row]
-                turned *= share[:, None]
-            slope[here] += change
-            residual[rows] += turned
+        slopes.improve()
     bounds.look()
-    # The slopes are what they are; everything else is computed from them afresh.
-    slope = np.minimum(most, np.maximum(least, slope))
-    total = given.sums + _by_leaf(slope[:, None] * table, leaf, n)
-    # Lines were drawn with the least score, hence the greatest distance, that rounding allows; for
-    # a falling line the least distance counts.
-    falling = np.maximum(-slope, 0.0) * 2 * agents.slack[agent]
-    constant = given.constant + _by_leaf(falling[:, None], leaf, n)[:, 0]
-    # Gain = (v·p)(K + W b − C − v·S), around the centre of the leaf.
-    value = constant + total[:, 0] * middle - total[:, 1] - (unit * total[:, 2:]).sum(axis=1)
-    spread = np.abs(total[:, 0]) * room
-    low, high = _range(cells, total[:, 2:])
-    centre = (unit * total[:, 2:]).sum(axis=1)
-    over, under = spread + centre - low, -spread + centre - high
-    pull = value[:, None] * p - rate[:, None] * total[:, 2:]
-    _, top = _range(cells, pull)
-    linear = np.abs(rate) * spread + top - (unit * pull).sum(axis=1)
-    low, high = _range(cells, np.broadcast_to(p, unit.shape))
-    low, high = low - rate, high - rate
-    product = np.max([low * under, low * over, high * under, high * over], axis=0)
-    bound = rate * value + linear + product
-    # Rounding: sums of terms of these sizes, times what v·p can be.
-    sizes = np.abs(slope) * (bound_b[leaf] + np.abs(t) + np.abs(start))
-    size = _by_leaf(sizes[:, None], leaf, n)[:, 0] + given.constant + np.abs(value) + np.abs(over)
-    fastest = np.abs(rate) + np.maximum(np.abs(low), np.abs(high))
-    doubt = 4 * (given.doubt + scene.rounding * size) * fastest
-    bound = bound + doubt + scene.p_error * np.maximum(value + over, 0.0)
-    bound = np.maximum(bound, 0.0) * (1 + RELATIVE) + VANISHED
-    return np.asarray(np.minimum(bound, given.second))
+    return np.minimum(slopes.bound(), given.leaves.second)
 
 
-def _by_leaf(values: Floats, leaf: Numbers, n: int) -> Floats:
-    """Sums of the pairs' values for each leaf; (pairs, c) to (n, c)."""
-    columns = [np.bincount(leaf, weights=column, minlength=n) for column in values.T]
-    return np.column_stack(columns)
+class _Slopes:
+    """The slopes of lines, which are tilted to make the bound of each leaf small.
+
+    slope : (pairs,) array, in the order of the lines
+    residual : (n, d + 1) array, what varies over each leaf, with b and across each side
+    """
+
+    def __init__(self, bounds: LeafBounds, given: _Tilting) -> None:
+        context, agents, look = bounds.context, bounds.agents, bounds.look
+        assert context.p is not None
+        self.context, self.look = context, look
+        self.cells, self.leaves, self.lines = given.cells, given.leaves, given.lines
+        self.p = p = context.p
+        unit, widths, _, b0, b1 = given.cells
+        leaf, agent = given.lines.leaf, given.lines.agent
+        self.middle = 0.5 * (b0 + b1)[:, 0]
+        self.room = 0.5 * (b1 - b0)[:, 0] * (1 + 4 * EPSILON)
+        self.rate = (unit * p).sum(axis=1)
+        self.slope = given.lines.start.copy()
+        y = agents.y[:, agent].T
+        self.slack = agents.slack[agent]
+        self.start = agents.shift[agent] - self.slack + agents.reach[agent]
+        self.t = (unit[leaf] * y).sum(axis=1)
+        across = y - self.t[:, None] * unit[leaf]
+        look()
+        # How the residual changes with a slope, and how heavily that counts.
+        self.turns = np.column_stack([np.ones(len(leaf)), -across])
+        self.width = np.column_stack([self.room, widths])
+        self.heavy = self.width[leaf] * np.abs(self.turns)
+        self.pulled = self.middle[leaf] - self.t - self.start
+        self.derivative = self.pulled - self.heavy.sum(axis=1)
+        self.table = np.column_stack([np.ones(len(leaf)), self.start, y])
+        look()
+        total, value = self._sums(given.leaves.constant)
+        slowest = float(np.sqrt(p @ p)) / SLOWEST
+        scale = np.maximum(value, 0.0) / np.maximum(self.rate, slowest)
+        pull = scale[:, None] * p - total[:, 2:]
+        pull -= (unit * pull).sum(axis=1)[:, None] * unit
+        self.residual = np.column_stack([total[:, 0], pull])
+
+    def _by_leaf(self, values: Floats) -> Floats:
+        """Sums of the lines' values for each leaf: (pairs, c) to (n, c)."""
+        leaf, n = self.lines.leaf, len(self.rate)
+        columns = [np.bincount(leaf, weights=column, minlength=n) for column in values.T]
+        return np.column_stack(columns)
+
+    def _sums(self, constant: Floats) -> tuple[Floats, Floats]:
+        """W, C, S of all lines, and the constant + W b − C − v·S at the centre of each leaf."""
+        total = self.leaves.sums + self._by_leaf(self.slope[:, None] * self.table)
+        value = constant + total[:, 0] * self.middle - total[:, 1]
+        return total, value - (self.cells.unit * total[:, 2:]).sum(axis=1)
+
+    def improve(self) -> None:
+        """A round: each slope is set in turn to the best value, or several at a time."""
+        counts = np.bincount(self.lines.leaf, minlength=len(self.rate))
+        starts = np.cumsum(counts) - counts
+        most_lines = int(counts.max(initial=0))
+        size = max(1, -(-most_lines // self.context.steps))  # lines of each leaf in one step
+        for first in range(0, most_lines, size):
+            self.look()
+            # The leaves with more lines than that, and the next lines of each.
+            leaves = int(np.searchsorted(-counts, -first))
+            if size == 1:
+                self._set_one(leaves, starts[:leaves] + first)
+            else:
+                lengths = np.minimum(counts[:leaves] - first, size)
+                self._set_several(leaves, starts[:leaves] + first, lengths)
+
+    def _change(self, leaf: Numbers | slice, here: Numbers) -> Floats:
+        """How the slopes of these lines should change, each for itself."""
+        new = _best_slope(
+            self.slope[here], self.residual[leaf], self.turns[here], self.heavy[here],
+            self.derivative[here], self.context.touch,
+        )  # fmt: skip
+        least, most = self.lines.least[here], self.lines.most[here]
+        new = np.minimum(most, np.maximum(least, new))
+        return np.where(least < most, new - self.slope[here], 0.0)
+
+    def _set_one(self, leaves: int, here: Numbers) -> None:
+        change = self._change(slice(0, leaves), here)
+        self.slope[here] += change
+        self.residual[:leaves] += change[:, None] * self.turns[here]
+
+    def _set_several(self, leaves: int, begin: Numbers, lengths: Numbers) -> None:
+        offsets = np.cumsum(lengths) - lengths
+        leaf = np.repeat(np.arange(leaves), lengths)
+        here = (begin - offsets)[leaf] + np.arange(int(lengths.sum()))
+        change = self._change(leaf, here)
+        # Each change for itself is right; all together may be too much.
+        turned = np.add.reduceat(change[:, None] * self.turns[here], offsets)
+        sides = self.width[:leaves] * np.abs(turned)
+        at_first = np.add.reduceat(change * self.pulled[here], offsets) - sides.sum(axis=1)
+        share = _best_slope(np.zeros(leaves), self.residual[:leaves], turned, sides, at_first, 0.0)
+        share = np.clip(share, 0.0, 1.0)
+        self.slope[here] += change * share[leaf]
+        self.residual[:leaves] += turned * share[:, None]
+
+    def bound(self) -> Floats:
+        """The bound with these slopes; everything else is computed from them afresh."""
+        cells, leaves, p, rate = self.cells, self.leaves, self.p, self.rate
+        unit = cells.unit
+        self.slope = np.minimum(self.lines.most, np.maximum(self.lines.least, self.slope))
+        # Lines were drawn with the least score, hence the greatest distance, that rounding allows;
+        # for a falling line the least distance counts.
+        falling = np.maximum(-self.slope, 0.0) * 2 * self.slack
+        # Gain = (v·p)(K + W b − C − v·S), around the centre of the leaf.
+        total, value = self._sums(leaves.constant + self._by_leaf(falling[:, None])[:, 0])
+        spread = np.abs(total[:, 0]) * self.room
+        low, high = _range(cells, total[:, 2:])
+        centre = (unit * total[:, 2:]).sum(axis=1)
+        over, under = spread + centre - low, -spread + centre - high
+        pull = value[:, None] * p - rate[:, None] * total[:, 2:]
+        _, top = _range(cells, pull)
+        linear = np.abs(rate) * spread + top - (unit * pull).sum(axis=1)
+        low, high = _range(cells, np.broadcast_to(p, unit.shape))
+        low, high = low - rate, high - rate
+        product = np.max([low * under, low * over, high * under, high * over], axis=0)
+        # Rounding: sums of terms of these sizes, times what v·p can be.
+        bound_b = np.maximum(np.abs(cells.low), np.abs(cells.high))[self.lines.leaf, 0]
+        sizes = np.abs(self.slope) * (bound_b + np.abs(self.t) + np.abs(self.start))
+        size = self._by_leaf(sizes[:, None])[:, 0] + leaves.constant + np.abs(value) + np.abs(over)
+        fastest = np.abs(rate) + np.maximum(np.abs(low), np.abs(high))
+        doubt = 4 * (leaves.doubt + self.context.rounding * size) * fastest
+        bound = rate * value + linear + product + doubt
+        bound += self.context.p_error * np.maximum(value + over, 0.0)
+        return np.asarray(np.maximum(bound, 0.0) * (1 + RELATIVE) + VANISHED)
 
 
 def _best_slope(

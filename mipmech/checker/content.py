@@ -16,11 +16,11 @@ class Rejected(Exception):
 
 
 class Unfinished(Exception):
-    """The check was ended before it was through, and why; nothing is refuted."""
+    """The check was interrupted, and why; nothing is refuted."""
 
 
-# Called wherever a check may be ended: it raises `Unfinished`. Between two calls lies at most some
-# tenths of a second, however many agents and leaves there are.
+# Called wherever a check may be interrupted, by raising `Unfinished`: every few tenths of a second
+# at least, however many agents and leaves there are.
 Look = Callable[[], None]
 
 

@@ -1,8 +1,7 @@
 """No rule in any leaf does better than claimed: the bounds of all leaves of the tree.
 
-To save work, agents that are surely in or surely out all over some node are settled there once for
-all the leaves below it, and a whole subtree is passed over if the first bound of its root is low
-enough.
+To save work, agents that are surely in or surely out all over a node are settled there once for
+all the leaves below it, and a subtree is skipped if the first bound of its root is low enough.
 
 The tree is walked in two steps. The first goes from the roots down to nodes with few leaves. Each
 of those nodes, with everything below it, is a `Subtree`, which holds all that is needed to check it
@@ -23,14 +22,14 @@ from fractions import Fraction
 import numpy as np
 
 from mipmech.checker.agents import Agents
-from mipmech.checker.bounds import LOT, LeafBounds, Scene, Some, all_of, scene
+from mipmech.checker.bounds import BATCH, AgentSet, Context, LeafBounds, all_of, context_of
 from mipmech.checker.content import Look, Rejected, reject
 from mipmech.checker.exact import up
 from mipmech.checker.tree import Box, Levels, Symbols, Tree, hull
 
 # Leaves times open agents of one part: some tenths of a second.
 PART = 1 << 21
-# Progress is told this often, in seconds.
+# Seconds between two reports of progress.
 OFTEN = 0.5
 
 # Calls a function for each item and hands out the results in order, as the builtin map does.
@@ -41,16 +40,16 @@ Each = Callable[[Callable[["Subtree"], "Checked"], Iterable["Subtree"]], Iterabl
 class Subtree:
     """A node of the tree, everything below it, and the agents that are open in it."""
 
-    scene: Scene
+    context: Context
     symbols: Symbols
     box: Box
-    agents: Some
+    agents: AgentSet
     leaves: int
 
 
 @dataclass(frozen=True)
 class Checked:
-    """What was found of a part: the highest bound, or why the proof is rejected."""
+    """The result of a part: the highest bound, or why the proof is rejected."""
 
     leaves: int
     highest: float
@@ -58,12 +57,12 @@ class Checked:
 
 
 def no_look() -> None:
-    """Nobody ends this check."""
+    """Default: never interrupt."""
 
 
 def check_part(part: Subtree, look: Look = no_look) -> Checked:
     """The highest bound of the leaves of a part, in the units of the sums."""
-    bounds = LeafBounds(part.scene, part.agents, look)
+    bounds = LeafBounds(part.context, part.agents, look)
     try:
         below = Levels(part.symbols, 1, look)
         boxes = below.boxes(part.box)
@@ -71,7 +70,7 @@ def check_part(part: Subtree, look: Look = no_look) -> Checked:
         while pending:
             depth, place, first, some = pending.pop()
             count = int(below.counts[depth][place])
-            if count == 1 or count * len(some) <= LOT:
+            if count == 1 or count * len(some) <= BATCH:
                 centre, half, low, high = (values[first : first + count] for values in boxes)
                 bounds.leaves((centre, half, low, high), some)
                 continue
@@ -98,7 +97,7 @@ def highest_bound(
 ) -> float:
     """The highest bound of a leaf, in the user's units, rounded up.
 
-    A bound is made better only until it is ``enough``. ``each`` may check several parts at once.
+    A bound is improved only until it is ``enough``. ``each`` may check several parts at once.
     """
     walk = _Walk(agents, tree, enough, look)
     told = time.monotonic()
@@ -133,15 +132,15 @@ class _Walk:
     """From the roots down to the parts.
 
     handed_out : the leaves of each part, in order
-    done : leaves that are known to be low enough, or whose bound counts
+    done : leaves known to be low enough, or whose bound is recorded
     """
 
     def __init__(self, agents: Agents, tree: Tree, enough: float, look: Look) -> None:
         self.agents = agents
         self.tree = tree
-        self.scene = scene(agents, enough)
+        self.context = context_of(agents, enough)
         self.everyone = all_of(agents)
-        self.above = LeafBounds(self.scene, self.everyone, look)
+        self.above = LeafBounds(self.context, self.everyone, look)
         self.handed_out: list[int] = []
         self.done = 0
 
@@ -156,7 +155,7 @@ class _Walk:
                 self.handed_out.append(node.leaves)
                 numbered = replace(some, numbers=np.arange(len(some)))
                 symbols = tree.below(node.depth, node.place)
-                yield Subtree(self.scene, symbols, node.box, numbered, node.leaves)
+                yield Subtree(self.context, symbols, node.box, numbered, node.leaves)
                 continue
             inner = self.above.inner(node.box, some)
             if inner is None:
@@ -168,7 +167,7 @@ class _Walk:
     def in_user_units(self) -> float:
         """The highest bound."""
         highest = self.above.highest
-        if self.scene.p is not None:
+        if self.context.p is not None:
             return highest * self.agents.unit  # a power of two: exact
         share = self.agents.exact_weights.share
         return up(min(Fraction(1), Fraction(highest) * share))

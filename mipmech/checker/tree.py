@@ -16,7 +16,7 @@ Floats = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 Symbols = NDArray[np.uint8]
 
-# A deeper tree, or a larger one, is not a proof but an attack.
+# A deeper or larger tree is refused as an attack.
 DEEPEST = 4000
 MOST_NODES = 1 << 27
 # Characters and nodes that are unpacked between two looks at the clock; base85 has five characters
@@ -161,8 +161,8 @@ class Tree(Levels):
     """The nodes of the proof.
 
     Cutting never loses anything, and the roots (all facets of the cube, all thresholds) are
-    everything, so the leaves cover everything if the tree is complete; that is what is checked
-    when it is read.
+    everything, so the leaves cover everything if the tree is complete; this is verified when it is
+    read.
     """
 
     def __init__(self, proof: dict[str, Any], dimension: int, look: Look) -> None:

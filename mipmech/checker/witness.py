@@ -121,7 +121,8 @@ class ExactInstance:
     def ceiling(self) -> float:
         """‖P w_f‖Σω_iℓ_i, rounded up: no rule gains more.
 
-        Whoever moves raises quality by at most ‖P w_f‖ per unit of distance, over at most ℓ_i.
+        An agent that moves raises quality by at most ‖P w_f‖ per unit of distance, and moves by at
+        most ℓ_i.
         """
         counts = self.instance.weights > 0
         weight, cost = self.instance.weights[counts], self.instance.cost[counts]

@@ -46,7 +46,7 @@ from mipmech.theory.projection import gain_ceiling
 from mipmech.validation import Floats
 from mipmech.version import __version__
 from mipmech.workers.executor import Executor, ExecutorLost
-from mipmech.workers.ordered import Workers, each
+from mipmech.workers.ordered import ExecutorPool, each
 
 EngineName = Literal["auto", "cells", "milp"]
 Status = Literal["optimal", "gap"]
@@ -471,7 +471,7 @@ def check_on(
         return max(0.0, seconds - (time.monotonic() - began))
 
     if executor is not None:
-        workers = Workers(executor)
+        workers = ExecutorPool(executor)
 
         def waiting() -> bool:
             return left() > 0 and (go_on is None or go_on())

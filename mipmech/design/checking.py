@@ -10,7 +10,7 @@ from pathlib import Path
 from mipmech.checker.verdict import FORMAT, InstanceNotFound, Verdict
 from mipmech.design.certificate import Certificate, check_on
 from mipmech.errors import InputError, shorten
-from mipmech.files import reason
+from mipmech.files import faults
 from mipmech.model.instance import Instance
 from mipmech.workers.executor import Executor
 
@@ -55,12 +55,11 @@ def check(
     if not isinstance(certificate, (str, Path)):
         said = f"is of the type {type(certificate).__name__}; give a Certificate or its file"
         raise InputError(said, field="certificate")
-    try:
-        verdict = check_on(executor, certificate, instance, watch, seconds)
-    except InstanceNotFound as error:
-        raise InputError(str(error), file=certificate) from None
-    except OSError as error:
-        raise InputError(f"cannot be read: {reason(error)}", file=certificate) from None
+    with faults("cannot be read", Path(certificate)):
+        try:
+            verdict = check_on(executor, certificate, instance, watch, seconds)
+        except InstanceNotFound as error:
+            raise InputError(str(error), file=certificate) from None
     if verdict.claim is None and not verdict.accepted:
         _refuse_another_kind(Path(certificate))
     return verdict

@@ -7,26 +7,13 @@ from mipmech.model.geometry import Geometry, reduce
 from mipmech.model.grading import Recount, Side, recount
 from mipmech.model.instance import Instance
 from mipmech.model.known import Known
-from mipmech.model.mechanism import (
-    LinearResponse,
-    Mechanism,
-    Outcome,
-    best_response,
-    density,
-    evaluate,
-    from_reduced,
-    gain,
-    linear_response,
-    soft_density,
-    to_reduced,
-)
+from mipmech.model.mechanism import Mechanism, from_reduced, to_reduced
 from mipmech.model.population import Smoothed
 from mipmech.model.thresholds import Densest, best_threshold, densest_threshold
 from mipmech.model.units import Units
 
 __all__ = [
-    "FAMILIES", "Densest", "Geometry", "Instance", "Known", "LinearResponse", "Mechanism",
-    "Outcome", "Recount", "Side", "Smoothed", "Smoothing", "Units", "best_response",
-    "best_threshold", "densest_threshold", "density", "evaluate", "example1", "from_reduced",
-    "gain", "linear_response", "make_instance", "recount", "reduce", "soft_density", "to_reduced",
+    "FAMILIES", "Densest", "Geometry", "Instance", "Known", "Mechanism", "Recount", "Side",
+    "Smoothed", "Smoothing", "Units", "best_threshold", "densest_threshold", "example1",
+    "from_reduced", "make_instance", "recount", "reduce", "to_reduced",
 ]  # fmt: skip

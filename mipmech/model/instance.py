@@ -479,29 +479,26 @@ class Instance:
                 f"would hold both the instance and its {agents} table; give it another ending",
                 file=file,
             )
-        try:
-            if agents == "csv":
-                if all(is_plain(name) for name in self.feature_names):
-                    raise InputError(
-                        "are all numbers, which no CSV header can be; save inline or as npy",
-                        file=file,
-                        field="features",
-                    )
-                rows = [",".join(map(repr, row)) for row in self.agents.tolist()]
-                header = ",".join(tables.quoted(name) for name in self.feature_names)
-                held = "\n".join([header, *rows, ""]).encode()
-                content.pop("features", None)
-            elif agents == "npy":
-                buffer = io.BytesIO()
-                np.save(buffer, self.agents, allow_pickle=False)
-                held = buffer.getvalue()
-            if agents != "inline":
-                beside = file.with_name(table or f"{file.stem}.{agents}")
-                files.write(beside, held)
-                content["agents"] = {agents: beside.name}
-            files.write(file, pretty(content).encode())
-        except OSError as error:
-            raise InputError(f"cannot be written: {files.reason(error)}", file=file) from None
+        if agents == "csv":
+            if all(is_plain(name) for name in self.feature_names):
+                raise InputError(
+                    "are all numbers, which no CSV header can be; save inline or as npy",
+                    file=file,
+                    field="features",
+                )
+            rows = [",".join(map(repr, row)) for row in self.agents.tolist()]
+            header = ",".join(tables.quoted(name) for name in self.feature_names)
+            held = "\n".join([header, *rows, ""]).encode()
+            content.pop("features", None)
+        elif agents == "npy":
+            buffer = io.BytesIO()
+            np.save(buffer, self.agents, allow_pickle=False)
+            held = buffer.getvalue()
+        if agents != "inline":
+            beside = file.with_name(table or f"{file.stem}.{agents}")
+            files.write(beside, held)
+            content["agents"] = {agents: beside.name}
+        files.write(file, pretty(content).encode())
 
 
 # ------------------------------------------------------------------- reading

@@ -42,10 +42,7 @@ class InstanceFromCsv:
 
     def save(self, file: Path) -> None:
         """Write the instance file; the CSV file stays as it is."""
-        try:
-            files.write(file, pretty(self.content).encode())
-        except OSError as error:
-            raise InputError(f"cannot be written: {files.reason(error)}", file=file) from None
+        files.write(file, pretty(self.content).encode())
 
 
 def instance_from_csv(table: CsvTable, choice: Choice, file: Path, name: str) -> InstanceFromCsv:

@@ -1,8 +1,4 @@
-"""Mechanisms, and what they do to a sample, in floats.
-
-On reduced coordinates: `density`, `soft_density`, `gain`, for oracles that try many (u, b). On an
-instance, in the user's coordinates: `evaluate` and `best_response`. `grading` has exact figures.
-"""
+"""Threshold rules on what the planner sees, and their way to reduced coordinates and back."""
 
 from __future__ import annotations
 
@@ -12,14 +8,14 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from mipmech import validation
 from mipmech.errors import InputError
 from mipmech.model.geometry import Geometry
 from mipmech.model.instance import Instance
 from mipmech.rationals import clamped, exact_dot, fractions, solve
-from mipmech.tolerances import LARGEST_IN_RULES, OUT_OF_VIEW, ROUNDING
+from mipmech.tolerances import LARGEST_IN_RULES, OUT_OF_VIEW
 from mipmech.validation import Flags, Floats
 
 
@@ -52,7 +48,8 @@ class Mechanism:
         for field in ("weights", "view_weights"):
             value = getattr(self, field)
             if field == "weights" or value is not None:
-                object.__setattr__(self, field, _tuple(validation.array(value, field, 1, largest)))
+                plain = validation.array(value, field, 1, largest).tolist()
+                object.__setattr__(self, field, tuple(plain))
         threshold = validation.number(self.threshold, "threshold", largest)
         object.__setattr__(self, "threshold", threshold)
         if not any(self.weights):
@@ -144,7 +141,8 @@ class Mechanism:
         if instance.view.columns is None and view_weights is None:
             w = np.array(mechanism.weights)
             validation.length(w, instance.width, "weights", "one per feature")
-            mechanism = replace(mechanism, view_weights=_tuple(nearest_view_weights(instance, w)))
+            v = nearest_view_weights(instance, w)
+            mechanism = replace(mechanism, view_weights=tuple(v.tolist()))
         mechanism.exact_weights(instance)
         return mechanism
 
@@ -233,10 +231,6 @@ def nearest_view_weights(instance: Instance, weights: Floats) -> Floats:
     return v
 
 
-def _tuple(values: NDArray[np.floating[Any]]) -> tuple[float, ...]:
-    return tuple(float(v) for v in values)
-
-
 # ------------------------------------------------- reduced coordinates and back
 
 
@@ -260,9 +254,9 @@ def from_reduced(geometry: Geometry, u: ArrayLike, b: float) -> Mechanism:
         v = np.zeros(len(view.matrix))
         v[list(view.rows)] = np.linalg.solve(geometry.transfer.T, direction)
         weights = np.array([float(w) for w in view.combine(v)])
-        view_weights = _tuple(v)
+        view_weights = tuple(v.tolist())
     threshold = Fraction(float(b)) * Fraction(geometry.unit) + exact_dot(weights, geometry.centre)
-    return Mechanism(_tuple(weights), clamped(threshold), view_weights)
+    return Mechanism(tuple(weights.tolist()), clamped(threshold), view_weights)
 
 
 def to_reduced(geometry: Geometry, mechanism: Mechanism) -> tuple[Floats, float]:
@@ -284,217 +278,3 @@ def to_reduced(geometry: Geometry, mechanism: Mechanism) -> tuple[Floats, float]
     norm = float(np.linalg.norm(weights))
     level = clamped(threshold - exact_dot(weights, geometry.centre))
     return geometry.basis @ weights / norm, level / norm / geometry.unit
-
-
-def distances(geometry: Geometry, u: ArrayLike, b: float) -> Floats:
-    """d_i = b − u·z_i for a unit vector u: how far agent i is from passing."""
-    return b - geometry.z @ np.asarray(u, dtype=np.float64)
-
-
-def _in_margin(geometry: Geometry, distance: Floats) -> Flags:
-    return (distance >= 0) & (distance <= geometry.reach)
-
-
-def density(geometry: Geometry, u: ArrayLike, b: float) -> float:
-    """Den(u, b): the weight of the agents in the margin.
-
-    Parameters
-    ----------
-    geometry : Geometry
-        The sample in reduced coordinates.
-    u, b : (k,) array_like, float
-        A unit vector and a threshold.
-    """
-    return float(geometry.weight @ _in_margin(geometry, distances(geometry, u, b)))
-
-
-def soft_density(geometry: Geometry, u: ArrayLike, b: float) -> float:
-    """SDen(u, b): the weighted sum of the distances moved, in the user's units.
-
-    Parameters
-    ----------
-    geometry : Geometry
-        The sample in reduced coordinates.
-    u, b : (k,) array_like, float
-        A unit vector and a threshold.
-    """
-    distance = distances(geometry, u, b)
-    inside = _in_margin(geometry, distance)
-    return float(geometry.weight @ np.where(inside, distance, 0.0)) * geometry.unit
-
-
-def gain(geometry: Geometry, u: ArrayLike, b: float) -> float:
-    """Gain(u, b) = (u·p) SDen(u, b), in the user's units (Equation 3 of the paper).
-
-    Parameters
-    ----------
-    geometry : Geometry
-        The sample in reduced coordinates.
-    u, b : (k,) array_like, float
-        A unit vector and a threshold.
-    """
-    return float(np.asarray(u, dtype=np.float64) @ geometry.p) * soft_density(geometry, u, b)
-
-
-# ------------------------------------------------------------------ on an instance
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Outcome:
-    """What a mechanism does to a sample, in floats.
-
-    Attributes
-    ----------
-    moved : (m,) array of bool
-        Who moves (an agent exactly on the threshold moves by 0).
-    moves : (m,) array
-        How far each agent moves.
-    accepted : (m,) array of bool
-        Who passes in the end.
-    density, soft_density, gain, baseline, accepted_share : float
-    accepted_quality : float or None
-        E[f | accepted] after the moves; None if no agent passes.
-    """
-
-    moved: Flags
-    moves: Floats
-    accepted: Flags
-    density: float
-    soft_density: float
-    gain: float
-    baseline: float
-    accepted_share: float
-    accepted_quality: float | None
-
-    def __repr__(self) -> str:
-        return (
-            f"Outcome({int(self.moved.sum())} of {len(self.moved)} move:"
-            f" density={self.density:.6g}, gain={self.gain:.6g}, value={self.value:.6g})"
-        )
-
-    @property
-    def value(self) -> float:
-        """Val: the mean quality after everyone has responded."""
-        return self.baseline + self.gain
-
-    def to_dict(self) -> dict[str, Any]:
-        """The figures, under the names that `Recount.to_dict` uses."""
-        return {
-            "density": self.density,
-            "gain": self.gain,
-            "value": self.value,
-            "accepted_share": self.accepted_share,
-            "accepted_quality": self.accepted_quality,
-            "covered": np.flatnonzero(self.moved).tolist(),
-        }
-
-
-def evaluate(instance: Instance, mechanism: Mechanism) -> Outcome:
-    """The outcome of a mechanism in floats (Lemma 1 and Equations 1 and 2 of the paper).
-
-    Ties are settled as floats happen to round; `recount` settles them exactly.
-
-    Parameters
-    ----------
-    instance, mechanism : Instance, Mechanism
-        The sample and the rule.
-
-    Examples
-    --------
-    >>> sample = Instance.from_arrays([[0.0], [0.5], [2.0]], [1.0], visible=[0], cost=1.0)
-    >>> outcome = evaluate(sample, Mechanism((1.0,), 1.0))
-    >>> outcome.moved.tolist(), outcome.gain, outcome.accepted_quality
-    ([True, True, False], 0.5, 1.3333333333333333)
-    """
-    mechanism.exact_weights(instance)  # refuses rules that do not fit
-    w, threshold = mechanism.scaled()
-    norm = float(np.linalg.norm(w))
-    columns = np.flatnonzero(w)
-    centre = instance.centre[columns]
-    # The threshold is taken relative to the centre before it is rounded: offsets cancel exactly.
-    level = clamped(threshold - exact_dot(w[columns], centre))
-    distance = (level - (instance.agents[:, columns] - centre) @ w[columns]) / norm
-    moved = (distance >= 0) & (distance * instance.cost <= 1)
-    moves = np.where(moved, distance, 0.0)
-    weight = instance.weights / instance.weights.sum()
-    quality = instance.agents @ instance.quality - instance.quality_offset
-    rate = float(w @ instance.quality) / norm
-    accepted = moved | (distance < 0)
-    share = float(weight @ accepted)
-    soft = float(weight @ moves)
-    after = float(weight @ np.where(accepted, quality, 0.0)) + rate * soft
-    return Outcome(
-        moved=moved, moves=moves, accepted=accepted, density=float(weight @ moved),
-        soft_density=soft, gain=rate * soft, baseline=float(weight @ quality), accepted_share=share,
-        accepted_quality=after / share if share > 0 else None,
-    )  # fmt: skip
-
-
-def best_response(instance: Instance, mechanism: Mechanism) -> Floats:
-    """The features of every agent after its move: δ_g(x) of Lemma 1.
-
-    Parameters
-    ----------
-    instance, mechanism : Instance, Mechanism
-        The sample and the rule.
-    """
-    w, _threshold = mechanism.scaled()
-    moves = evaluate(instance, mechanism).moves
-    after: Floats = instance.agents + moves[:, None] * (w / np.linalg.norm(w))
-    return after
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class LinearResponse:
-    """How agents respond to a linear mechanism g(x) = w·x − b (Lemma 9).
-
-    Attributes
-    ----------
-    unbounded : (m,) array of bool
-        These agents gain by every further step along w and never stop.
-    """
-
-    unbounded: Flags
-
-    def __repr__(self) -> str:
-        return f"LinearResponse({self})"
-
-    def __str__(self) -> str:
-        count = int(self.unbounded.sum())
-        if count == 0:
-            return "no agent moves: a step costs more than the score it brings"
-        if count == len(self.unbounded):
-            return "every agent would move along the weights without bound"
-        return f"{count} agents would move along the weights without bound; the others stay"
-
-
-def linear_response(instance: Instance, weights: ArrayLike) -> LinearResponse:
-    """Lemma 9: agents with cost above ‖w‖ stay; all others move without bound.
-
-    At cost = ‖w‖ the agent is indifferent; as in the paper, it counts as moving.
-
-    Parameters
-    ----------
-    instance : Instance
-        The sample.
-    weights : (n,) array_like
-        In the user's coordinates.
-
-    Examples
-    --------
-    >>> sample = Instance.from_arrays([[0.0], [0.0]], [1.0], visible=[0], cost=[1.0, 2.0])
-    >>> linear_response(sample, [1.0]).unbounded.tolist()
-    [True, False]
-    """
-    w = validation.array(weights, "weights", 1)
-    validation.length(w, instance.width, "weights", "one per feature")
-    return LinearResponse(reached_by(instance, exact_dot(w, w)))
-
-
-def reached_by(instance: Instance, norm_squared: Fraction) -> Flags:
-    """Whose cost is at most the norm; settled in rationals where floats are too close to tell."""
-    low, high = (float(norm_squared) ** 0.5 * factor for factor in (1 - ROUNDING, 1 + ROUNDING))
-    result: Flags = instance.cost <= low
-    for i in np.flatnonzero((instance.cost > low) & (instance.cost < high)):
-        result[i] = Fraction(float(instance.cost[i])) ** 2 <= norm_squared
-    return result

@@ -1,11 +1,11 @@
-"""The oracle contract: what a density oracle is given, what it returns, and how it is graded.
+"""The oracle contract: what a density oracle receives and returns, and how it is graded.
 
 An oracle is asked for a mechanism of greatest density among those with u·p = η:
 
     oracle(geometry, eta, budget) -> Answer
 
-It is a small frozen dataclass whose repr is its record. It proposes; `grade` recounts the proposal
-in rationals, tests the η band in rationals, and makes the `Answer`. A heuristic is an oracle that
+It is a small frozen dataclass whose repr is its record. It proposes a rule; `grade` recounts the
+rule and tests the η band in rationals, and makes the `Answer`. A heuristic is an oracle that
 promises no upper bound (``upper`` is None).
 
 u·p = η has in general no solution in floats, so an answer at η is an answer for the band
@@ -221,13 +221,13 @@ def grade(
 
 
 def answer_infeasible(oracle: Oracle, eta: float, timer: Timer) -> Answer:
-    """The answer where no direction has this η."""
+    """The answer if no direction has this η."""
     none, stop = Fraction(0), Stop.INFEASIBLE
     return Answer(eta, None, none, "proved", stop, timer.seconds, repr(oracle), oracle.soft)
 
 
 class FeasibleOracle(Oracle, ABC):
-    """An oracle of the package: it is asked only for an η that some direction has."""
+    """An oracle of the package: `answer` is called only for an η that some direction has."""
 
     def __call__(self, geometry: Geometry, eta: float, budget: Budget) -> Answer:
         """The best mechanism found with u·p = η, and a bound if the oracle promises one."""

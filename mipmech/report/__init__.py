@@ -10,13 +10,18 @@ The page is one HTML file that needs nothing else: no network, no fonts, no file
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 from mipmech import files
 from mipmech.errors import InputError, did_you_mean, shorten
+from mipmech.studies.batch.export import csv_text
 from mipmech.studies.batch.folder import LOCK, MARK, RunFolder
 from mipmech.studies.learning.results import FILE as LEARNED
+
+if TYPE_CHECKING:
+    from mipmech.report.kit.view import ReportView
 
 Format = Literal["html", "md", "csv"]
 
@@ -24,33 +29,20 @@ Format = Literal["html", "md", "csv"]
 def report(folder: str | Path, output: str | Path | None = None, format: Format = "html") -> str:
     """The text of a report on a run's folder; also written to ``output``, if given.
 
-    Parameters
-    ----------
-    folder : str or Path
-        Of a comparison or a batch, which may be going on.
-    output : str or Path, optional
-        The file to write.
-    format : {"html", "md", "csv"}
-        One page; summary and tables; one line per call of a comparison, or per job of a batch.
-
-    Returns
-    -------
-    str
-        The report.
-
-    Raises
-    ------
-    InputError
-        If the folder holds no run, or one that cannot be read.
+    The run, of a comparison or a batch, may be going on. "html" is one page, "md" the summary and
+    the tables, "csv" a line for each call of a comparison, or for each job of a batch.
     """
     # Imported here: pictures and templates are slow to load.
     from mipmech.report.batch.view import view_of  # noqa: PLC0415
     from mipmech.report.kit.markdown import markdown  # noqa: PLC0415
     from mipmech.report.kit.page import page  # noqa: PLC0415
-    from mipmech.report.kit.spreadsheet import spreadsheet  # noqa: PLC0415
     from mipmech.report.reading import read  # noqa: PLC0415
 
-    makers = {"html": page, "md": markdown, "csv": spreadsheet}
+    makers: dict[Format, Callable[[ReportView], str]] = {
+        "html": page,
+        "md": markdown,
+        "csv": lambda view: csv_text(view.heads, view.lines()),
+    }
     if format not in makers:
         hint = did_you_mean(str(format), get_args(Format))
         known = ", ".join(get_args(Format))

@@ -1,8 +1,8 @@
-"""A run's folder, read so that it can be shown: also half written, also a stranger's.
+"""A run's folder, read for a report: it may be incomplete, or come from an untrusted source.
 
-Records come typed and cleaned (`studies.batch.records`). Here it is seen to that each answers the
-question of its job, with what its tables and pictures need. A record that does not is passed over
-and counted; only a folder without a readable plan is refused.
+Records come typed and cleaned (`studies.batch.records`). Each must answer the question of its job,
+and hold what its tables and pictures need. Records that do not are skipped and counted; only a
+folder without a readable plan is refused.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from mipmech.text import clean, short
 
 # Pictures fail with numbers near the largest float.
 LARGEST = 1e100
-# Texts of strangers that are longer are cut.
+# Longer untrusted texts are cut.
 LONGEST = 400
-# What comes of taking a stranger's values for what they should be; `InputError` is a ValueError.
+# Errors caused by untrusted values; `InputError` is a ValueError.
 FAULTS = (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, RecursionError)
 
 
@@ -40,15 +40,15 @@ class Planned(NamedTuple):
 
 @dataclass(frozen=True)
 class Batch:
-    """A run of a plan, as far as it has come.
+    """The state of a run of a plan.
 
     text : the plan as it was written
     planned : whether there is a plan
-    busy : whether somebody is at work on it
+    busy : whether it is running
     jobs : id -> job of the plan; without a plan, of the records
-    records : id -> what is on record, in its order; None if it cannot be understood
-    damaged : lines of the record that cannot be read at all
-    comparisons : those of the plan, as far as they have come
+    records : id -> its record, in their order; None if it is not valid
+    damaged : number of unreadable lines
+    comparisons : those of the plan, with the results so far
     lost : why others cannot be shown
     alone : whether a comparison is all there is
     """
@@ -66,22 +66,22 @@ class Batch:
 
     @cached_property
     def entries(self) -> list[Record]:
-        """What became of the jobs, in the order of the plan."""
+        """The records of the jobs, in the order of the plan."""
         return [found for key in self.jobs if (found := self.records.get(key)) is not None]
 
     @property
     def odd(self) -> int:
-        """Records of the plan's jobs that cannot be understood."""
+        """Number of invalid records of the plan's jobs."""
         return sum(key in self.records and self.records[key] is None for key in self.jobs)
 
     @property
     def others(self) -> int:
-        """Records of jobs that the plan does not have."""
+        """Number of records of jobs that the plan does not have."""
         return sum(key not in self.jobs for key in self.records) if self.planned else 0
 
     @property
     def missing(self) -> int:
-        """Jobs that are not on record."""
+        """Number of jobs without a record."""
         return len(self.jobs) - len(self.entries) - self.odd
 
     @cached_property
@@ -138,7 +138,7 @@ def _part_of_comparison(job: Job) -> bool:
 def _comparisons(
     plan: PlanRecord, records: Mapping[str, Record]
 ) -> tuple[tuple[Comparison, ...], tuple[str, ...]]:
-    """The comparisons of a plan, each on its own: one that is faulty costs no other."""
+    """The comparisons of a plan, each on its own: a faulty one does not affect the others."""
     found, lost, listed = [], [], plan.comparisons or []
     for given in listed if isinstance(listed, list) else [listed]:
         try:
@@ -157,7 +157,7 @@ def _comparisons(
 
 
 def understood(record: Record, job: Job | None) -> Record | None:
-    """The record, fit to be shown; None if it is not what it should be."""
+    """The record, ready to be shown; None if it is not valid."""
     try:
         if job is not None:
             _agree((record.task, record.options), (job.task, job.options))
@@ -186,7 +186,7 @@ def _agree(one: object, other: object) -> None:
 
 
 def _result(record: Record) -> Any:
-    """What a record is shown by, beside its bounds; raises if that is not there."""
+    """The part of a record that is shown beside its bounds; raises if it is missing."""
     if record.task == "ask":
         run, options = run_of(record), record.options
         asked = (record.instance.digest, options["oracle"], options["seed"])
@@ -210,7 +210,7 @@ def calls_of(record: Record) -> dict[str, int]:
 
 
 def _can_be_drawn(value: Any) -> bool:
-    """Whether all numbers in it are; objects that nobody draws are not looked into."""
+    """Whether all numbers in it can be drawn; other objects are not inspected."""
     if isinstance(value, (int, float)):
         return abs(value) <= LARGEST
     if isinstance(value, tuple):

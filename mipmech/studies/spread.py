@@ -1,4 +1,4 @@
-"""Several figures of one kind: no middle without its spread."""
+"""The spread of several figures of one kind."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The paper's closed forms, one module per theme; where the text errs, see `docs/errata.md`.
 
-linear           Theorem 1: the best linear mechanism
+linear           Theorem 1 and Lemma 9: linear mechanisms
 projection       Theorem 2: thresholds along P w_f, corrected grid and guarantees
 grids            Lemmas 2 and 4, the Lipschitz fact, the grids over η
 smoothing        Lemmas 3, 6, 7, 8: σ-smoothed distributions
@@ -26,7 +26,7 @@ from mipmech.theory.learning import (
     uniform_deviation,
 )
 from mipmech.theory.lemma4 import quarter, quarter_factor
-from mipmech.theory.linear import LinearRule, linear_rule
+from mipmech.theory.linear import LinearResponse, LinearRule, linear_response, linear_rule
 from mipmech.theory.projection import (
     ProjectionRule,
     best_threshold_factor,
@@ -44,10 +44,10 @@ from mipmech.theory.smoothing import (
 from mipmech.theory.statement import Statement
 
 __all__ = [
-    "FiniteWorld", "Grid", "HeldOut", "LinearRule", "ProjectionRule", "Statement", "angular_grid",
-    "band_mass", "best_threshold_factor", "counterexample", "density_ratio", "gain_ceiling",
-    "grid_of", "held_out_bound", "lemma3", "linear_rule", "lipschitz_constant", "paper_etas",
-    "paper_grid", "pollard_sample_size", "projection_rule", "proposition1", "quarter",
-    "quarter_factor", "rotate", "sample_size", "soft_density_change", "soft_density_loss",
-    "tail_radius", "uniform_deviation",
+    "FiniteWorld", "Grid", "HeldOut", "LinearResponse", "LinearRule", "ProjectionRule", "Statement",
+    "angular_grid", "band_mass", "best_threshold_factor", "counterexample", "density_ratio",
+    "gain_ceiling", "grid_of", "held_out_bound", "lemma3", "linear_response", "linear_rule",
+    "lipschitz_constant", "paper_etas", "paper_grid", "pollard_sample_size", "projection_rule",
+    "proposition1", "quarter", "quarter_factor", "rotate", "sample_size", "soft_density_change",
+    "soft_density_loss", "tail_radius", "uniform_deviation",
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Theorem 1: the best linear mechanism is the longest vector along P w_f."""
+"""Theorem 1: the best linear mechanism is the longest vector along P w_f. Lemma 9: who moves."""
 
 from __future__ import annotations
 
@@ -9,12 +9,72 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from mipmech import validation
 from mipmech.errors import InputError
 from mipmech.model.geometry import reduce
 from mipmech.model.instance import Instance
-from mipmech.model.mechanism import LinearResponse, from_reduced, reached_by
-from mipmech.validation import Floats
+from mipmech.model.mechanism import from_reduced
+from mipmech.rationals import exact_dot
+from mipmech.tolerances import ROUNDING
+from mipmech.validation import Flags, Floats
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LinearResponse:
+    """How agents respond to a linear mechanism g(x) = w·x − b (Lemma 9).
+
+    Attributes
+    ----------
+    unbounded : (m,) array of bool
+        These agents gain by every further step along w and never stop.
+    """
+
+    unbounded: Flags
+
+    def __repr__(self) -> str:
+        return f"LinearResponse({self})"
+
+    def __str__(self) -> str:
+        count = int(self.unbounded.sum())
+        if count == 0:
+            return "no agent moves: a step costs more than the score it brings"
+        if count == len(self.unbounded):
+            return "every agent would move along the weights without bound"
+        return f"{count} agents would move along the weights without bound; the others stay"
+
+
+def linear_response(instance: Instance, weights: ArrayLike) -> LinearResponse:
+    """Lemma 9: agents with cost above ‖w‖ stay; all others move without bound.
+
+    At cost = ‖w‖ the agent is indifferent; as in the paper, it counts as moving.
+
+    Parameters
+    ----------
+    instance : Instance
+        The sample.
+    weights : (n,) array_like
+        In the user's coordinates.
+
+    Examples
+    --------
+    >>> sample = Instance.from_arrays([[0.0], [0.0]], [1.0], visible=[0], cost=[1.0, 2.0])
+    >>> linear_response(sample, [1.0]).unbounded.tolist()
+    [True, False]
+    """
+    w = validation.array(weights, "weights", 1)
+    validation.length(w, instance.width, "weights", "one per feature")
+    return LinearResponse(_reached_by(instance, exact_dot(w, w)))
+
+
+def _reached_by(instance: Instance, norm_squared: Fraction) -> Flags:
+    """Whose cost is at most the norm; settled in rationals where floats are too close to tell."""
+    low, high = (float(norm_squared) ** 0.5 * factor for factor in (1 - ROUNDING, 1 + ROUNDING))
+    result: Flags = instance.cost <= low
+    for i in np.flatnonzero((instance.cost > low) & (instance.cost < high)):
+        result[i] = Fraction(float(instance.cost[i])) ** 2 <= norm_squared
+    return result
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -98,7 +158,7 @@ def linear_rule(
         still = LinearResponse(np.zeros(instance.size, dtype=np.bool_))
         return LinearRule(np.zeros(instance.width), still, baseline, baseline)
     unit = from_reduced(geometry, geometry.p / geometry.p_norm, 0.0).weights
-    response = LinearResponse(reached_by(instance, Fraction(norm) ** 2))
+    response = LinearResponse(_reached_by(instance, Fraction(norm) ** 2))
     after = np.where(response.unbounded, h_limit, levels)
     counts = share > 0  # 0 · inf would be NaN
     value = float(share[counts] @ after[counts])

@@ -1,10 +1,10 @@
 """The inside of a worker process: takes tasks from its parent, one by one, and sends back results.
 
 A worker is a plain Python program started by `workers.Processes` with one end of a pipe, in a
-separate process group. It ignores Ctrl-C, which is its parent's to handle, and ends by
-itself, with all that it has started, when its parent is gone: a thread reads the pipe all the time,
-and a pipe without an other end is the end. (It has to wait for native code that keeps Python's
-lock; HiGHS and the compiled loops do not.)
+separate process group. It ignores Ctrl-C, which its parent handles. When its parent is gone, it
+ends itself and all that it has started: a thread reads the pipe all the time, and notices when the
+other end is closed. (It has to wait for native code that keeps Python's lock; HiGHS and the
+compiled loops do not.)
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-# A task's memory is looked at from outside, some twenty times a second; faster growth
-# hits this fence on private memory: this share of the limit, plus these bytes.
+# A task's memory is measured from outside, some twenty times a second; faster growth is stopped by
+# a limit on private memory: this share of the task's limit, plus these bytes.
 FENCE_SHARE, FENCE_BYTES = 1.25, 256 << 20
 
 
@@ -33,7 +33,7 @@ def main(descriptor: int) -> None:
     """Serve the parent at the other end of this pipe, until it is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-    faulthandler.enable(all_threads=False)  # a crash in a solver leaves a trace in what was said
+    faulthandler.enable(all_threads=False)  # a crash in a solver leaves a trace in the output
     pipe: Connection[Any, Any] = Connection(descriptor)
     inbox: queue.SimpleQueue[bytes] = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(pipe, inbox), daemon=True).start()

@@ -1,11 +1,11 @@
 """Tasks on a Dask cluster: the same interface as `workers.Processes`, for many machines.
 
 A Dask worker hands each task to a separate worker process (`workers.Processes`), so that limits
-on time and memory hold there too, and a solver that crashes takes no Dask worker along. Nothing but
-the network is shared: what a task needs travels with it, and what it found comes back.
+on time and memory hold there too, and a solver that crashes does not end its Dask worker. Only the
+network is shared: a task is sent with its data, and its result is sent back.
 
-A Dask worker that dies costs the repetition of what it was doing; Dask sees to that. If the
-scheduler is lost, nothing more can come back: `ExecutorLost`.
+If a Dask worker dies, Dask repeats its tasks. If the scheduler is lost, no more results can arrive:
+`ExecutorLost`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Self
+from typing import Any
 
 from mipmech.errors import InputError, shorten
 from mipmech.version import __version__
@@ -30,9 +30,9 @@ from mipmech.workers.processes import Processes
 
 # Seconds until a scheduler that does not answer counts as lost.
 PATIENCE = 10.0
-# How often the number of workers is asked for.
+# Seconds between two counts of the workers.
 CENSUS = 2.0
-# Tasks for each slot that are on their way or waiting there, so that none has to wait for us.
+# Tasks for each slot that are in transit or queued there, so that no worker has to wait.
 AHEAD = 2
 
 
@@ -63,15 +63,9 @@ class Cluster(Executor):
         self._census()
         self._see_that_versions_agree()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     @property
     def slots(self) -> int:
-        """How many tasks run at once: the threads of all workers at the last census."""
+        """The threads of all workers at the last census."""
         return max(1, self._slots)
 
     @property
@@ -97,7 +91,8 @@ class Cluster(Executor):
         found: list[Ended] = []
         until = time.monotonic() + seconds
         while not found and self._running and self._fault is None:
-            self._see_that_it_lives()
+            if not self._lives:
+                raise ExecutorLost(self._lost)
             try:
                 found.append(self._end(self._ended.get(timeout=max(0.0, until - time.monotonic()))))
                 while not self._ended.empty():
@@ -137,12 +132,8 @@ class Cluster(Executor):
         stream = self._client.scheduler_comm
         return self._client.status == "running" and stream is not None and not stream.comm.closed()
 
-    def _see_that_it_lives(self) -> None:
-        if not self._lives:
-            raise ExecutorLost(self._lost)
-
     def _see_that_versions_agree(self) -> None:
-        """A result of another version is another result; one that comes later is refused there."""
+        """Another version may give other results; a worker that joins later checks it, too."""
         here = version_here()
         try:
             found = self._client.run(version_here)
@@ -166,10 +157,10 @@ class Cluster(Executor):
         try:
             self._slots = sum(self._client.nthreads().values())
         except (OSError, TimeoutError):
-            return  # if that is the end, `wait` will notice
+            return  # `wait` will notice if the scheduler is lost
 
     def close(self) -> None:
-        """Give back what still runs, and leave the cluster."""
+        """Cancel running tasks, and leave the cluster."""
         try:
             if self._lives and self._running:
                 self._client.cancel(list(self._running), force=True)
@@ -179,7 +170,7 @@ class Cluster(Executor):
 
 
 def _silence() -> None:
-    """Dask tells of a lost connection at length; a `Cluster` reports that itself."""
+    """Silence Dask's logs: a `Cluster` reports a lost connection itself."""
     for name in list(logging.root.manager.loggerDict):
         if name.split(".")[0] in ("distributed", "tornado"):
             logging.getLogger(name).setLevel(logging.CRITICAL)
@@ -206,7 +197,7 @@ def local(workers: int) -> Iterator[Cluster]:
 
 @contextmanager
 def _ctrl_c_ignored() -> Iterator[None]:
-    """While inside, Ctrl-C is ignored, by new processes too: a terminal sends it to all of them."""
+    """Ignore Ctrl-C while inside, in new processes too: a terminal sends it to all of them."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -234,7 +225,7 @@ def _distributed() -> Any:
 
 # ------------------------------------------------------------------ on a Dask worker
 
-# Worker processes of this Dask worker that have nothing to do; one for each of its threads.
+# Idle worker processes of this Dask worker; one for each of its threads.
 _IDLE: queue.SimpleQueue[Processes] = queue.SimpleQueue()
 
 
@@ -258,9 +249,8 @@ def on_worker(message: bytes, version: str) -> Ended:
         atexit.register(executor.close)
     try:
         executor.give(task)
-        while True:
-            ended = executor.wait(1.0)
-            if ended:
-                return ended[0]
+        while not (ended := executor.wait(1.0)):
+            pass
+        return ended[0]
     finally:
         _IDLE.put(executor)

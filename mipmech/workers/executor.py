@@ -1,6 +1,6 @@
 """The interface of everything that tasks can be given to.
 
-An `Executor` takes tasks and hands back how each of them ended: with a result, with an error, out
+An `Executor` takes tasks and reports how each of them ended: with a result, with an error, out
 of time, out of memory, or with the death of its worker. `InProcess` does them itself, one by one;
 `processes.Processes` has worker processes on this machine, and `dask.Cluster` those of many.
 """
@@ -14,11 +14,11 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, Self
 
 from mipmech.budget import Budget
 
-# How often memory and clocks are looked at while workers work.
+# Seconds between two looks at memory and clocks while workers run.
 HEARTBEAT = 0.05
 
 How = Literal["done", "error", "time", "memory", "died", "interrupted"]
@@ -28,9 +28,9 @@ How = Literal["done", "error", "time", "memory", "died", "interrupted"]
 class Task:
     """Something to do elsewhere: a function that can be imported there, and its arguments.
 
-    key : its name, which comes back with the result
+    key : its name, which is returned with the result
     prepare : called first, before its clock starts
-    seconds : after so long the worker is killed, and with it whatever it has started
+    seconds : the time after which the worker is killed, with all processes that it has started
     memory : bytes that the worker may use in all
     """
 
@@ -47,7 +47,7 @@ class Ended:
     """How a task ended.
 
     reason : why there is no result, in words; None if there is one
-    seconds : that it took, without what came before its clock started
+    seconds : its running time, without the preparation
     memory : the most bytes that its worker used, if known
     worker : where it ran
     """
@@ -66,19 +66,20 @@ class ExecutorLost(RuntimeError):
 
 
 class Executor(Protocol):
-    """Anything that tasks can be given to."""
+    """Anything that tasks can be given to; as a context manager, it is closed at the end."""
 
     @property
     def slots(self) -> int:
         """How many tasks run at once."""
 
     @property
-    def free(self) -> int:
-        """How many more tasks may be given now."""
-
-    @property
     def running(self) -> int:
         """Tasks that were given and have not ended."""
+
+    @property
+    def free(self) -> int:
+        """How many more tasks may be given now."""
+        return self.slots - self.running
 
     def give(self, task: Task) -> None:
         """Start a task; only if `free`."""
@@ -86,33 +87,33 @@ class Executor(Protocol):
     def wait(self, seconds: float) -> list[Ended]:
         """The tasks that ended, as soon as there are any; empty once the time is up.
 
-        Raises `ExecutorLost` when nothing can be expected any more.
+        Raises `ExecutorLost` when no more results can arrive.
         """
 
     def close(self) -> None:
         """End all workers at once; what still runs is dropped."""
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
 
 class InProcess(Executor):
     """Does tasks in this process, when they are waited for.
 
-    What runs here cannot be killed, so limits on time and memory are those that it keeps itself.
+    What runs here cannot be killed: a task must keep to its limits on time and memory by itself.
     """
+
+    slots = 1
 
     def __init__(self) -> None:
         self._tasks: deque[Task] = deque()
 
     @property
-    def slots(self) -> int:
-        return 1
-
-    @property
     def running(self) -> int:
         return len(self._tasks)
-
-    @property
-    def free(self) -> int:
-        return 1 - len(self._tasks)
 
     def give(self, task: Task) -> None:
         self._tasks.append(task)
@@ -125,7 +126,7 @@ class InProcess(Executor):
         timer = Budget().start()
         with timer.listening():
             ended = self._do(task)
-        if timer.interrupted:  # what Ctrl-C has cut short is no result; the loop hears it, too
+        if timer.interrupted:  # work cut short by Ctrl-C is no result; the loop is told, too
             signal.raise_signal(signal.SIGINT)
             ended = Ended(task.key, "interrupted")
         return [ended]
@@ -133,16 +134,17 @@ class InProcess(Executor):
     @staticmethod
     def _do(task: Task) -> Ended:
         began, name = time.monotonic(), f"{os.uname().nodename}/{os.getpid()}"
+        how: How = "done"
+        result = reason = None
         try:
             if task.prepare is not None:
                 task.prepare()
             began = time.monotonic()
             result = task.work(*task.arguments)
         except (Exception, SystemExit) as fault:
-            how: How = "memory" if isinstance(fault, MemoryError) else "error"
+            how = "memory" if isinstance(fault, MemoryError) else "error"
             reason = f"{type(fault).__name__}: {fault}"
-            return Ended(task.key, how, None, reason, time.monotonic() - began, None, name)
-        return Ended(task.key, "done", result, None, time.monotonic() - began, None, name)
+        return Ended(task.key, how, result, reason, time.monotonic() - began, None, name)
 
     def close(self) -> None:
         self._tasks.clear()

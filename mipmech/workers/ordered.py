@@ -1,9 +1,9 @@
 """Calls that are answered in the order in which they are made, wherever the work is done.
 
-A `Crew` takes calls and hands back their answers, the oldest first. What comes out cannot depend on
-how many work at it, as long as the answer to a call does not depend on where it is computed. There
-are three: `Here` does the work itself when it is asked for an answer, `Threads` has threads for it,
-and `Workers` an executor. Workers may die or fail: a call is then made again.
+A `Pool` takes calls and returns their answers, the oldest first. The answers do not depend on the
+number of workers, as long as the answer to a call does not depend on where it is computed. There
+are three: `Serial` makes a call when its answer is asked for, `ThreadPool` has threads, and
+`ExecutorPool` an executor. If a worker dies or fails, its call is made again.
 """
 
 from __future__ import annotations
@@ -17,38 +17,32 @@ from typing import Any, Protocol
 
 from mipmech.workers.executor import HEARTBEAT, Executor, ExecutorLost, Task
 
-# How often a call is made whose workers die or fail.
+# Attempts at a call whose workers die or fail.
 TRIES = 3
-# Calls per worker made ahead of a long list: one that runs, and one to go on with.
+# Calls per worker made ahead of a long list: one that runs, and the next one.
 AHEAD = 2
 
 
-class _Stopped:
-    """No answer: the wait was stopped."""
-
-    def __repr__(self) -> str:
-        return "STOPPED"
-
-
-STOPPED = _Stopped()
+# Stands for an answer where the wait was stopped.
+STOPPED = object()
 GoOn = Callable[[], bool]
 
 
-class Crew(Protocol):
-    """Whoever does the work."""
+class Pool(Protocol):
+    """Runs calls and returns their results in order."""
 
     def put(self, work: Callable[..., Any], *arguments: Any) -> None:
         """Make a call."""
 
     def take(self, go_on: GoOn) -> Any:
-        """The answer to the oldest call; `STOPPED`, and nothing has changed, if told to stop."""
+        """The answer to the oldest call; `STOPPED`, without any change, if ``go_on`` says no."""
 
     def drop(self) -> list[Any]:
-        """Forget all calls; the answers that are there already, and `STOPPED` for the others."""
+        """Discard all calls; the answers known already, and `STOPPED` for the others."""
 
 
-class Here(Crew):
-    """Does everything itself, when it is asked for."""
+class Serial(Pool):
+    """Makes each call in this thread, when its answer is asked for."""
 
     def __init__(self) -> None:
         self._calls: deque[tuple[Callable[..., Any], tuple[Any, ...]]] = deque()
@@ -68,15 +62,15 @@ class Here(Crew):
         return dropped
 
 
-class Threads(Crew):
-    """Has threads, for work that lets go of Python's lock."""
+class ThreadPool(Pool):
+    """Threads, for work that releases Python's lock."""
 
-    def __init__(self, pool: ThreadPoolExecutor) -> None:
-        self._pool = pool
+    def __init__(self, workers: ThreadPoolExecutor) -> None:
+        self._workers = workers
         self._calls: deque[Future[Any]] = deque()
 
     def put(self, work: Callable[..., Any], *arguments: Any) -> None:
-        self._calls.append(self._pool.submit(work, *arguments))
+        self._calls.append(self._workers.submit(work, *arguments))
 
     def take(self, go_on: GoOn) -> Any:
         if not go_on():
@@ -84,8 +78,9 @@ class Threads(Crew):
         return self._calls.popleft().result()
 
     def drop(self) -> list[Any]:
-        dropped = [STOPPED if call.cancel() or not call.done() else call.result()
-                   for call in self._calls]  # fmt: skip
+        dropped = [
+            STOPPED if call.cancel() or not call.done() else call.result() for call in self._calls
+        ]
         self._calls.clear()
         return dropped
 
@@ -93,11 +88,11 @@ class Threads(Crew):
 _serials = itertools.count()
 
 
-class Workers(Crew):
-    """Has an executor.
+class ExecutorPool(Pool):
+    """The workers of an executor.
 
-    The executor may still be busy with calls of before, which were dropped; what becomes of those
-    is not looked at. Raises `ExecutorLost` when there is no hope of an answer.
+    The executor may still be busy with earlier calls, which were dropped: their results are
+    discarded. Raises `ExecutorLost` when no answer can arrive.
 
     prepare : called on a worker before its clock starts
     """
@@ -113,11 +108,11 @@ class Workers(Crew):
 
     @property
     def slots(self) -> int:
-        """How many calls are worked at at once."""
+        """Number of calls in progress at once."""
         return max(1, self._executor.slots)
 
     def wake(self) -> None:
-        """Let workers start and prepare themselves while there is nothing to do for them yet."""
+        """Start and prepare the workers before there are calls for them."""
         if self._prepare is not None:
             for _ in range(self._executor.free):
                 self._executor.give(Task(self._key(), self._prepare, (), self._prepare))
@@ -139,7 +134,7 @@ class Workers(Crew):
         return self._answers.pop(oldest)
 
     def drop(self) -> list[Any]:
-        """Forget all calls; what still runs ends sometime and is not heard of again."""
+        """Discard all calls; results of running calls are discarded when they arrive."""
         dropped = [self._answers.get(task.key, STOPPED) for task in self._calls]
         for known in (self._calls, self._waiting, self._running, self._answers, self._failures):
             known.clear()
@@ -147,7 +142,7 @@ class Workers(Crew):
 
     @staticmethod
     def _key() -> str:
-        return f"call {next(_serials)}"  # no two in one program: an executor may outlive a crew
+        return f"call {next(_serials)}"  # no two in one program: an executor may outlive a pool
 
     def _give(self) -> None:
         while self._waiting and self._executor.free > 0:
@@ -163,7 +158,7 @@ class Workers(Crew):
         for end in ends:
             task = self._running.pop(end.key, None)
             if task is None:
-                continue  # a call that was dropped
+                continue  # a dropped call
             if end.how == "done":
                 self._answers[end.key] = end.result
                 continue
@@ -175,47 +170,43 @@ class Workers(Crew):
 
 
 @contextmanager
-def crew(
+def open_pool(
     threads: int = 1, executor: Executor | None = None, prepare: Callable[[], Any] | None = None
-) -> Iterator[Here | Threads | Workers]:
-    """An executor's workers, if there is one; or else this many threads."""
+) -> Iterator[Serial | ThreadPool | ExecutorPool]:
+    """An executor's workers, if there is one; otherwise this many threads."""
     if executor is not None:
-        yield Workers(executor, prepare)
+        yield ExecutorPool(executor, prepare)
     elif threads == 1:
-        yield Here()
+        yield Serial()
     else:
-        with ThreadPoolExecutor(threads) as pool:
-            team = Threads(pool)
+        with ThreadPoolExecutor(threads) as workers:
+            pool = ThreadPool(workers)
             try:
-                yield team
+                yield pool
             finally:
-                team.drop()
-
-
-def _always() -> bool:
-    return True
+                pool.drop()
 
 
 def each(
-    team: Crew,
+    pool: Pool,
     at_once: int,
     work: Callable[[Any], Any],
     items: Iterable[Any],
-    go_on: GoOn = _always,
+    go_on: GoOn = lambda: True,
 ) -> Iterator[Any]:
-    """As the builtin map, with some calls made ahead; it ends early when told to stop."""
+    """As the builtin map, with some calls made ahead; it ends early once ``go_on`` says no."""
     made = 0
     for item in items:
-        team.put(work, item)
+        pool.put(work, item)
         made += 1
         if made > AHEAD * at_once:
-            answer = team.take(go_on)
+            answer = pool.take(go_on)
             if answer is STOPPED:
                 return
             yield answer
             made -= 1
     for _ in range(made):
-        answer = team.take(go_on)
+        answer = pool.take(go_on)
         if answer is STOPPED:
             return
         yield answer

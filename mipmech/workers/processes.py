@@ -1,6 +1,6 @@
 """Tasks on processes of this machine, with limits that hold.
 
-Whoever uses an executor asks `free`, gives tasks, and waits:
+To use an executor, give it tasks while some worker is `free`, and wait:
 
 >>> with Processes(2) as executor:
 ...     for number in (9, 16):
@@ -32,7 +32,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, Pipe, wait
 from pathlib import Path
-from typing import IO, Any, Self
+from typing import IO, Any
 
 from mipmech.workers.executor import HEARTBEAT, Ended, Executor, ExecutorLost, How, Task
 
@@ -40,21 +40,21 @@ from mipmech.workers.executor import HEARTBEAT, Ended, Executor, ExecutorLost, H
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 # Loading programs and compiling loops may take this long before a task's own clock starts.
 PREPARING = 600.0
-# If the program itself stood still for longer (a paused machine), its tasks did too.
+# If the program itself was suspended for longer (a paused machine), so were its tasks.
 STALL = 5.0
 # An idle worker that holds more than this share of a task's memory is replaced first.
 FULL = 0.5
 # If this many new workers die at once, none can be started.
 STARTS = 3
-# A worker that was told to end has this long before it is killed.
+# Seconds that a worker has to end by itself before it is killed.
 FAREWELL = 2.0
-# Of what a worker said while it did a task that it died of, this much goes into the reason.
+# Characters of the output of a worker that died which are quoted in the reason.
 LAST_WORDS = 400
 
 
 @dataclass(eq=False)
 class _Process:
-    """A worker process, and what it is doing."""
+    """A worker process and its task."""
 
     process: subprocess.Popen[bytes]
     pipe: Connection[Any, Any]
@@ -67,7 +67,7 @@ class _Process:
 
     @property
     def deadline(self) -> float:
-        """When its task is over, whether it has ended or not."""
+        """When its task is killed."""
         if self.task is None:
             return math.inf
         return self.given + PREPARING if self.began is None else self.began + self.task.seconds
@@ -85,12 +85,6 @@ class Processes(Executor):
     _all: list[_Process] = field(default_factory=list)
     _looked: float = 0.0
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     @property
     def slots(self) -> int:
         return self.workers
@@ -98,10 +92,6 @@ class Processes(Executor):
     @property
     def running(self) -> int:
         return sum(one.task is not None for one in self._all)
-
-    @property
-    def free(self) -> int:
-        return self.workers - self.running
 
     def give(self, task: Task) -> None:
         """Start a task on an idle worker, or on a new one."""
@@ -141,7 +131,7 @@ class Processes(Executor):
     # ------------------------------------------------------------ one worker
 
     def _idle(self, memory: int | None) -> _Process | None:
-        """A worker with nothing to do, and not so full already that the task would pay for it."""
+        """An idle worker that does not already hold much of the memory that the task may use."""
         for one in [one for one in self._all if one.task is None]:
             used = memory_of(one.process.pid) if memory is not None else None
             if memory is None or used is None or used <= FULL * memory:
@@ -172,7 +162,7 @@ class Processes(Executor):
         return one
 
     def _remove(self, one: _Process) -> int | None:
-        """End a worker; the status that it ended with by itself, if it had."""
+        """End a worker; returns its exit status."""
         one.pipe.close()  # this is its end, unless it hangs
         if one.task is not None:
             _kill(one.process)
@@ -186,7 +176,7 @@ class Processes(Executor):
         return status
 
     def _excuse_stalls(self, busy: list[_Process], pause: float) -> None:
-        """If this program stood still for long, its workers are given the time back."""
+        """If this program was suspended, give its workers the time back."""
         now = self.clock()
         excess = now - self._looked - pause
         if excess > STALL:
@@ -196,7 +186,7 @@ class Processes(Executor):
         self._looked = now
 
     def _look(self, one: _Process) -> Ended | None:
-        """What has become of a worker's task: ended, over a limit, dead, or None if it goes on."""
+        """How a worker's task ended: by itself, at a limit, or by death; None if it is running."""
         assert one.task is not None
         try:
             while one.pipe.poll():
@@ -260,9 +250,9 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 
 @contextmanager
 def _ctrl_c_waits() -> Iterator[None]:
-    """While inside, Ctrl-C is not heard; a moment later it is.
+    """Defer Ctrl-C while inside.
 
-    A new process or thread inherits that, and so cannot be hit before it has learnt to ignore it.
+    A new process or thread inherits that, so that it cannot be hit before it ignores Ctrl-C itself.
     """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
@@ -272,7 +262,7 @@ def _ctrl_c_waits() -> Iterator[None]:
 
 
 def _death(status: int) -> str:
-    """What became of a process, by its exit status."""
+    """How a process ended, by its exit status."""
     if status >= 0:
         return f"ended with status {status}"
     with contextlib.suppress(ValueError):
@@ -281,14 +271,14 @@ def _death(status: int) -> str:
 
 
 def _last_words(one: _Process) -> str:
-    """What a worker printed while it did its last task, if anything; of a long text, the start."""
+    """The output of a worker during its last task, if any; of a long text, the start."""
     said = os.pread(one.said.fileno(), LAST_WORDS, one.heard)
     text = " ".join(said.decode(errors="replace").split())
     return f"; it said: {text}" if text else ""
 
 
 def memory_of(process: int) -> int | None:
-    """The bytes that a process has in memory now; None where that cannot be told."""
+    """The bytes that a process has in memory now; None where that is unknown."""
     try:
         pages = Path(f"/proc/{process}/statm").read_text().split()[1]
         return int(pages) * os.sysconf("SC_PAGE_SIZE")

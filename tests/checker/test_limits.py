@@ -21,7 +21,7 @@ from mipmech.checker import verdict as verdict_module
 from mipmech.design import certificate
 from mipmech.oracles.cells.engine import GainSearch
 from mipmech.theory.projection import gain_ceiling
-from mipmech.workers.ordered import STOPPED, Here, each
+from mipmech.workers.ordered import STOPPED, Serial, each
 
 SAMPLE = make_instance("costs", 150, 3, seed=1)
 
@@ -60,7 +60,7 @@ def test_there_are_looks_in_every_phase(content, monkeypatch):
     """In those that go through all agents: one at least for so many agents."""
     monkeypatch.setattr("mipmech.checker.witness.CHUNK", 10)
     monkeypatch.setattr("mipmech.checker.exact.CHUNK", 10)
-    monkeypatch.setattr("mipmech.checker.bounds.LOT", 10)
+    monkeypatch.setattr("mipmech.checker.bounds.BATCH", 10)
     monkeypatch.setattr("mipmech.checker.tree.CHARACTERS", 50)
     seen = []
 
@@ -91,7 +91,7 @@ def test_waiting_for_workers_can_be_ended(content):
     """No answer comes once there is no time: the check does not wait for it."""
     calls = []
 
-    class Slow(Here):
+    class Slow(Serial):
         def take(self, go_on):
             calls.append(go_on())
             return STOPPED if len(calls) > 2 else super().take(go_on)

@@ -10,7 +10,7 @@ import pytest
 
 import mipmech
 from mipmech.checker.agents import Agents
-from mipmech.checker.bounds import LeafBounds, all_of, scene
+from mipmech.checker.bounds import LeafBounds, all_of, context_of
 from mipmech.checker.leaves import no_look
 from mipmech.checker.witness import ExactInstance
 from tests.conftest import ROOT
@@ -168,7 +168,7 @@ def test_the_checker_has_the_same_three_bounds(number):
     }  # fmt: skip
     agents = Agents(ExactInstance(instance, no_look), proof, None, Fraction(0))
     expected = three(lines())
-    leaf = LeafBounds(scene(agents, expected[number] + 1e-5), all_of(agents), no_look)
+    leaf = LeafBounds(context_of(agents, expected[number] + 1e-5), all_of(agents), no_look)
     box = np.array([CENTRE]), np.array([HALF]), np.array([LOW]), np.array([HIGH])
     leaf.leaves(box, all_of(agents))
     leaf.tilt()

@@ -28,7 +28,7 @@ from mipmech.design.certificate import check_on
 from mipmech.oracles.cells import search as cell_search
 from mipmech.oracles.cells.engine import gain_problem
 from mipmech.workers.executor import Ended, ExecutorLost
-from mipmech.workers.ordered import STOPPED, Here, Threads, Workers, crew, each
+from mipmech.workers.ordered import STOPPED, ExecutorPool, Serial, ThreadPool, each, open_pool
 from mipmech.workers.processes import Processes
 from tests.conftest import ROOT
 
@@ -150,8 +150,8 @@ def test_budgets_and_lots_grow_with_the_search():
     plain = cell_search.CellSearch._give
 
     class Search(cell_search.CellSearch):
-        def _give(self, team):
-            plain(self, team)
+        def _give(self, pool):
+            plain(self, pool)
             given.append((self._under_way[-1].orders.budget, len(self._under_way)))
 
     timer = Budget().start()
@@ -401,18 +401,18 @@ def square(x):
 @pytest.mark.slow
 def test_crews_answer_in_order(teams):
     for threads, executor in ((1, None), (3, None), (1, teams[2])):
-        with crew(threads, executor) as team:
-            assert list(each(team, 2, square, range(20))) == [x * x for x in range(20)]
+        with open_pool(threads, executor) as pool:
+            assert list(each(pool, 2, square, range(20))) == [x * x for x in range(20)]
             for x in range(3):
-                team.put(square, x)
-            assert team.take(lambda: False) is STOPPED or isinstance(team, Workers)
-            rest = team.drop()
+                pool.put(square, x)
+            assert pool.take(lambda: False) is STOPPED or isinstance(pool, ExecutorPool)
+            rest = pool.drop()
             assert all(answer is STOPPED or answer in (0, 1, 4) for answer in rest)
-            assert team.drop() == []
-    with crew() as team:
-        assert isinstance(team, Here)
-    with crew(2) as team:
-        assert isinstance(team, Threads)
+            assert pool.drop() == []
+    with open_pool() as pool:
+        assert isinstance(pool, Serial)
+    with open_pool(2) as pool:
+        assert isinstance(pool, ThreadPool)
 
 
 # ------------------------------------------------------------------ the command line

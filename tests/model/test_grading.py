@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from mipmech import Instance, Mechanism, recount
 from mipmech.errors import InputError
-from mipmech.model import Side, best_response, evaluate, from_reduced, linear_response, reduce
+from mipmech.model import Side, from_reduced, reduce
+from mipmech.theory import linear_response
 from tests import referee
 from tests.samples import AT_ENDS, BETWEEN, instances, mechanisms
 
@@ -56,7 +57,7 @@ def test_floats_agree_with_rationals_away_from_ties(case):
     size = 1 + np.abs(instance.agents).max()
     clear = np.minimum(np.abs(distance), np.abs(distance - 1 / instance.cost)) > 1e-9 * size
     assume(clear.all())
-    exact, floats = recount(instance, mechanism), evaluate(instance, mechanism)
+    exact, floats = recount(instance, mechanism), referee.in_floats(instance, mechanism)
     assert floats.moved.tolist() == (exact.sides == Side.INSIDE).tolist()
     assert floats.accepted.tolist() == exact.accepted.tolist()
     scale = 1e-9 * size * (1 + np.abs(instance.quality).max())
@@ -215,14 +216,6 @@ def test_a_pythagorean_direction_meets_its_reach_exactly():
     assert recount(instance, Mechanism((3.0, 4.0), beyond)).gain == 0
 
 
-def test_best_response_moves_along_the_weights_to_the_boundary():
-    instance = Instance.from_arrays(
-        [[0.0, 0.0], [1.0, 1.0], [-9.0, 0.0]], [1.0, 0.0], visible=[0, 1], cost=1.0
-    )
-    after = best_response(instance, Mechanism((3.0, 4.0), 2.5))
-    assert after == pytest.approx(np.array([[0.3, 0.4], [1.0, 1.0], [-9.0, 0.0]]))
-
-
 def test_many_exact_ties_are_settled_at_once():
     """Ten thousand agents on both ends, all undecided for floats, few of them different."""
     x = np.tile([[0.0, 7.0], [0.1, 7.0], [0.2, 7.0]], (4000, 1))
@@ -235,7 +228,6 @@ def test_many_exact_ties_are_settled_at_once():
 def test_nobody_accepted():
     instance = Instance.from_arrays([[0.0]], [1.0], visible=[0], cost=1.0)
     assert recount(instance, Mechanism((1.0,), 9.0)).accepted_quality is None
-    assert evaluate(instance, Mechanism((1.0,), 9.0)).accepted_quality is None
 
 
 @pytest.mark.parametrize(("norm", "who"), [(0.5, []), (1.0, [0]), (2.0, [0, 1]), (9.0, [0, 1])])
@@ -266,9 +258,8 @@ def test_only_rules_that_fit_the_instance_are_graded():
         (view, Mechanism((1.0, 1.5), 0.5, (1.0, 1.0)), "1 expected"),
         (view, Mechanism((1.0, 1.0), 0.5, (1.0,)), "not a combination"),
     ]:
-        for grade in (recount, evaluate):
-            with pytest.raises(InputError, match=message):
-                grade(instance, rule)
+        with pytest.raises(InputError, match=message):
+            recount(instance, rule)
     for bad in (math.nan, math.inf, "1", None, True):
         with pytest.raises(InputError, match="threshold"):
             Mechanism.on(columns, [1.0, 0.0], bad)
@@ -312,10 +303,8 @@ def test_rules_and_thresholds_in_any_scale(scale):
     instance = Instance.from_arrays([[0.0], [0.5]], [1.0], visible=[0], cost=1.0)
     for threshold in (0.0, 1e90, -1e90, 1e300):
         rule = Mechanism.on(instance, [scale], threshold)
-        exact, floats = recount(instance, rule), evaluate(instance, rule)
-        assert floats.gain == pytest.approx(float(exact.gain))
         truth = referee.truth(instance, [Fraction(scale)], threshold)
-        assert exact.gain == truth.gain
+        assert recount(instance, rule).gain == truth.gain
 
 
 @given(graded())

@@ -62,7 +62,7 @@ def test_the_last_blocks_end_with_the_time():
     assert endless._in_time(3_000_000_000) == 3_000_000_000
     assert limited._in_time(3_000_000) == 3_000_000
     assert 9_000_000 < limited._in_time(30_000_000) < 10**7
-    limited._hands = 4
+    limited._workers = 4
     assert 2_000_000 < limited._in_time(30_000_000) < 2_500_001
     over = search(0.0)
     over.seen = 10**6

@@ -12,7 +12,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from mipmech import InputError, Instance, Mechanism, ask, best_threshold, describe, recount, theory
-from mipmech.model import Smoothed, densest_threshold, evaluate, example1, from_reduced, reduce
+from mipmech.model import Smoothed, densest_threshold, example1, from_reduced, reduce
 from mipmech.oracles.base import infeasible
 from tests import referee
 from tests.samples import instances, mechanisms
@@ -521,7 +521,6 @@ def test_results_can_be_written_as_json():
     results = [
         rule,
         rule.recount,
-        evaluate(instance, rule.mechanism),
         densest_threshold(instance, rule.mechanism),
         theory.linear_rule(instance, 9.0),
         theory.angular_grid(instance, 0.1),

@@ -1,9 +1,9 @@
-"""Blocks of the cells engine: the units of work, searched here or by a worker.
+"""Blocks of the cells engine: units of work, searched in this process or by a worker.
 
 A block is one open node with the agents that matter there; `kernel.search_block` searches
 below it depth-first until all is closed or its budget is spent, and leaves the rest as new blocks.
 The result depends on the block, the cut and the budget alone, so it may be computed anywhere:
-a block that is `alone` needs no more of the problem than its own agents, which become fewer and
+a block searched in isolation (`alone`) needs only its own agents, of which there are fewer and
 fewer down the tree.
 """
 
@@ -141,7 +141,7 @@ def roots(problem: CellProblem) -> list[Block]:
 
 
 class Orders(NamedTuple):
-    """How a block is to be searched.
+    """The parameters of the search of a block.
 
     cut : a node whose bound is not above this is closed
     factor : so is one whose bound is not above this times what a centre within the block is worth
@@ -206,11 +206,11 @@ def search(problem: CellProblem, block: Block, orders: Orders) -> Searched:
     shift, slack, reach, weight, lengths = (np.empty(room) for _ in range(5))
     y[:, :m] = np.take(problem.y, block.agents, axis=1)
     np.sqrt((y[:, :m] ** 2).sum(axis=0), out=lengths[:m])
-    for own, everybody in (
+    for own, every in (
         (shift, problem.shift), (slack, problem.slack), (reach, problem.reach),
         (weight, problem.weight),
     ):  # fmt: skip
-        np.take(everybody, block.agents, out=own[:m], mode="clip")
+        np.take(every, block.agents, out=own[:m], mode="clip")
     index[:m] = block.agents
     # A frame per level: box, sure sums, thresholds, where its agents are, and what is to be done.
     levels = kernel.DEPTH + 1
@@ -253,13 +253,13 @@ def _sorting(m: int) -> tuple[Floats, Floats, Numbers, Numbers, Numbers]:
 
 
 def alone(problem: CellProblem, block: Block) -> tuple[CellProblem, Block]:
-    """A problem with only the agents of a block, renumbered: small enough to be sent."""
+    """A problem with the agents of a block alone, renumbered: small enough to be sent."""
     small = problem.only(block.agents)
     return small, replace(block, agents=np.arange(len(block.agents), dtype=np.int32))
 
 
-def at_home(found: Searched, block: Block) -> Searched:
-    """What was found of a block that was alone, with agents numbered as in the whole problem."""
+def renumbered(found: Searched, block: Block) -> Searched:
+    """The result of a block searched in isolation, agents numbered as in the whole problem."""
     return found._replace(agents=block.agents[found.agents])
 
 

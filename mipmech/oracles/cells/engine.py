@@ -48,7 +48,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from fractions import Fraction
 from typing import ClassVar
 
@@ -72,7 +72,7 @@ from mipmech.rationals import round_down
 from mipmech.tolerances import EPSILON, STEADY_LOSS
 from mipmech.validation import Floats, at_least
 from mipmech.workers.executor import Executor
-from mipmech.workers.ordered import Workers
+from mipmech.workers.ordered import ExecutorPool
 
 # Density depends on ties; scores nearer than this are not told apart, and what stays open is
 # reported as a gap.
@@ -95,12 +95,12 @@ def rounding_of_scores(y: Floats, reach: Floats) -> Floats:
     return rounded
 
 
+@dataclass(eq=False)
 class Keeper:
     """The mechanism found that is best by an exact measure, as graded."""
 
-    def __init__(self, measure: Callable[[Recount], Fraction]) -> None:
-        self.measure = measure
-        self.recount: Recount | None = None
+    measure: Callable[[Recount], Fraction]
+    recount: Recount | None = None
 
     def offer(self, found: Recount) -> None:
         """Keep the better one."""
@@ -133,7 +133,6 @@ class Cells(FeasibleOracle):
         return Density.on(part)
 
     def answer(self, geometry: Geometry, eta: float, timer: Timer) -> Answer:
-        """The best mechanism with u·p = η, and a bound."""
         goal, nodes = self.goal(slice_at(geometry, eta)), timer.budget.nodes
         most = self.most_nodes if nodes is None else min(self.most_nodes, nodes)
         search, best, stop = _search_at(goal, eta, timer, most)
@@ -156,7 +155,6 @@ class CellsSoft(Cells):
             raise InputError(f"is {self.gap}; give a number from 0 to below 1", field="gap")
 
     def goal(self, part: Slice) -> Goal:
-        """What is maximised."""
         return SoftDensity(part, self.gap)
 
 
@@ -243,32 +241,31 @@ def gain_problem(geometry: Geometry, etas: Floats | None = None) -> CellProblem:
     )  # fmt: skip
 
 
+@dataclass(eq=False)
 class GainSearch:
     """A search for the greatest gain; bounds in the user's units.
 
     gap : the relative gap at which it stops
     keep : remember the tree, for a certificate
+    tell : called to report progress
     """
 
-    def __init__(
-        self,
-        geometry: Geometry,
-        timer: Timer,
-        *,
-        gap: float,
-        keep: bool = False,
-        tell: Callable[[], None] | None = None,
-    ) -> None:
-        self.geometry = geometry
-        self.timer = timer
+    geometry: Geometry
+    timer: Timer
+    _: KW_ONLY
+    gap: float
+    keep: bool = False
+    tell: Callable[[], None] = lambda: None
+
+    def __post_init__(self) -> None:
         self.best = Keeper(lambda found: found.gain)
-        self.problem = gain_problem(geometry)
-        gap = max(gap, LEAST_GAP)
+        self.problem = gain_problem(self.geometry)
+        gap = max(self.gap, LEAST_GAP)
         # A step off the edge that costs more would keep the gap from closing.
         self.most_loss = min(STEADY_LOSS, gap / 4)
         factor = 1 / (1 - gap) * (1 - ROOM)
         self.search = CellSearch(
-            self.problem, self._offer, timer, factor=factor, keep=keep, tell=tell
+            self.problem, self._offer, self.timer, factor=factor, keep=self.keep, tell=self.tell
         )
 
     def _offer(self, v: Floats, _estimate: float) -> float:
@@ -284,7 +281,7 @@ class GainSearch:
         With an executor, its workers search; what is found is the same.
         """
         if executor is not None:
-            Workers(executor, warm).wake()
+            ExecutorPool(executor, warm).wake()
         p = self.geometry.p
         self.search.look((p / np.linalg.norm(p))[None, :])
         return self.search.run(self.timer.budget.threads, most, executor)

@@ -15,7 +15,7 @@ import heapq
 import math
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -29,15 +29,15 @@ from mipmech.oracles.cells.blocks import (
     Searched,
     Symbols,
     alone,
-    at_home,
     in_levels,
+    renumbered,
     roots,
     search,
 )
 from mipmech.oracles.cells.compiling import warm
 from mipmech.validation import Floats
 from mipmech.workers.executor import Executor, ExecutorLost
-from mipmech.workers.ordered import STOPPED, Crew, Workers, crew
+from mipmech.workers.ordered import STOPPED, ExecutorPool, Pool, open_pool
 
 # Blocks searched with the same incumbent; with more, improvements would spread too slowly.
 LOT = 8
@@ -72,51 +72,44 @@ class Lot:
     orders: Orders
 
 
+@dataclass(eq=False)
 class CellSearch:
     """The state of a search.
 
     best : the value of the best mechanism found, as graded
     factor, margin : a node is closed if its bound is not above factor·best + margin
+    keep : remember the tree
+    tell : called to report progress
     largest : the largest budget of a block, if it is not to grow with the search
     rates : the values of v·p that still matter; ``offer`` may remove some
     """
 
-    def __init__(
-        self,
-        problem: CellProblem,
-        offer: Offer,
-        timer: Timer,
-        *,
-        factor: float = 1.0,
-        margin: float = 0.0,
-        best: float = 0.0,
-        keep: bool = False,
-        tell: Callable[[], None] | None = None,
-        largest: int | None = None,
-    ) -> None:
-        warm(timer.budget.watch)
-        self.problem = problem
-        self.offer = offer
-        self.timer = timer
-        self.factor = factor
-        self.margin = margin
-        self.best = best
-        self.keep = keep
-        self.rates = problem.rates
+    problem: CellProblem
+    offer: Offer
+    timer: Timer
+    _: KW_ONLY
+    factor: float = 1.0
+    margin: float = 0.0
+    best: float = 0.0
+    keep: bool = False
+    tell: Callable[[], None] = lambda: None
+    largest: int | None = None
+
+    def __post_init__(self) -> None:
+        warm(self.timer.budget.watch)
+        self.rates = self.problem.rates
         self.nodes = 0
         self.seen = 0
         self.closed = 0.0
         self.lost: str | None = None
-        self.roots = roots(problem)
-        self._tell = tell
-        self._largest = largest
+        self.roots = roots(self.problem)
         self._waiting: list[tuple[float, int, Block]] = []
         self._under_way: deque[Lot] = deque()
         self._serial = 0
-        self._shown = problem.most
+        self._shown = self.problem.most
         self._budget = FIRST_BUDGET
         self._begun = 0.0
-        self._hands = 1
+        self._workers = 1
         for root in self.roots:
             self._push(root)
 
@@ -180,11 +173,6 @@ class CellSearch:
     def _nothing_to_give(self) -> bool:
         return not self._waiting or -self._waiting[0][0] <= self.cut
 
-    def tell(self) -> None:
-        """Report progress."""
-        if self._tell is not None:
-            self._tell()
-
     # ------------------------------------------------------------ the search
 
     def _push(self, block: Block) -> None:
@@ -196,51 +184,51 @@ class CellSearch:
     ) -> Stop:
         """Search until everything is closed, the time is over, or ``most`` nodes were searched.
 
-        With an executor, its workers search. If that is lost, what it gave back is kept, and
+        With an executor, its workers search. If it is lost, its results so far are kept, and
         ``lost`` says why.
         """
-        with crew(threads, executor, warm) as team:
+        with open_pool(threads, executor, warm) as pool:
             self._begun = self._begun or self.timer.seconds
-            self._hands = team.slots if isinstance(team, Workers) else threads
+            self._workers = pool.slots if isinstance(pool, ExecutorPool) else threads
             try:
-                stop = self._run(team, most)
+                stop = self._run(pool, most)
             except ExecutorLost as error:
                 self.lost = str(error)
                 stop = Stop.LOST
-            # Which answers are there depends on time, so they count only where time decided anyway.
-            self._give_back(team, team.drop(), stop in (Stop.TIME, Stop.LOST))
+            # Which results have arrived depends on time: they count only if time ended the search.
+            self._give_back(pool, pool.drop(), stop in (Stop.TIME, Stop.LOST))
         return stop
 
-    def _run(self, team: Crew, most: float) -> Stop:
+    def _run(self, pool: Pool, most: float) -> Stop:
         while not self.finished:
             if self.timer.left == 0:
                 return Stop.TIME
             if self.nodes >= most:
                 return Stop.NODES
             while len(self._under_way) < self._lots and not self._nothing_to_give:
-                self._give(team)
+                self._give(pool)
             results = []
             lot = self._under_way[0]
             while lot.blocks:
-                found = team.take(lambda: self.timer.left > 0)
+                found = pool.take(lambda: self.timer.left > 0)
                 if found is STOPPED:
                     break
-                results.append(self._taken(team, lot.blocks.pop(0), found))
+                results.append(self._taken(pool, lot.blocks.pop(0), found))
             self._take_best(results)
             if not lot.blocks:
                 self._under_way.popleft()
             self.tell()
         return Stop.FINISHED
 
-    def _give_back(self, team: Crew, answers: list[Any], counts: bool) -> None:
-        """End all that is under way: open again, but for what was answered, if that counts."""
+    def _give_back(self, pool: Pool, answers: list[Any], counts: bool) -> None:
+        """Reopen all blocks under way, except those with a result, if results count."""
         blocks = [block for lot in self._under_way for block in lot.blocks]
         results = []
         for block, found in zip(blocks, answers, strict=True):
             if found is STOPPED or not counts:
                 self._push(block)
             else:
-                results.append(self._taken(team, block, found))
+                results.append(self._taken(pool, block, found))
         self._under_way.clear()
         self._take_best(results)
 
@@ -249,16 +237,16 @@ class CellSearch:
         # Where only some values of v·p matter, each one settled is an improvement: never rare.
         return 1 if len(self.rates) else min(LOTS, 1 + self.nodes // LONG_SEARCH)
 
-    def _give(self, team: Crew) -> None:
+    def _give(self, pool: Pool) -> None:
         """Form a lot."""
         lot = Lot([], self._orders())
         self._under_way.append(lot)
         while len(lot.blocks) < LOT and not self._nothing_to_give:
             block = heapq.heappop(self._waiting)[2]
             lot.blocks.append(block)
-            sent = isinstance(team, Workers)
+            sent = isinstance(pool, ExecutorPool)
             given = alone(self.problem, block) if sent else (self.problem, block)
-            team.put(search, *given, lot.orders)
+            pool.put(search, *given, lot.orders)
 
     def _orders(self) -> Orders:
         problem = self.problem
@@ -267,7 +255,7 @@ class CellSearch:
         # centre may have another one.
         uncertain = problem.kind == kernel.DENSITY or len(self.rates) > 0
         factor = 0.0 if uncertain else self.factor * (1 - 1e-9)
-        budget, largest = self._budget, self._largest
+        budget, largest = self._budget, self.largest
         if largest is None:
             largest = max(LAST_BUDGET, int(min(self.seen * LONG_SHARE, LONG_BUDGET)))
         self._budget = min(2 * budget, largest)
@@ -279,13 +267,13 @@ class CellSearch:
             return budget
         # Few agents in many dimensions are slower to look at than many in few: by up to ten times.
         pace = self.seen / max(self.timer.seconds - self._begun, 1e-3)
-        hands = min(self._hands, LOT * self._lots)
-        return int(max(min(budget, pace * self.timer.left / hands), FIRST_BUDGET))
+        workers = min(self._workers, LOT * self._lots)
+        return int(max(min(budget, pace * self.timer.left / workers), FIRST_BUDGET))
 
-    def _taken(self, team: Crew, block: Block, found: Searched) -> Searched:
-        """What a block has become: closed leaves, and new blocks."""
-        if isinstance(team, Workers):
-            found = at_home(found, block)
+    def _taken(self, pool: Pool, block: Block, found: Searched) -> Searched:
+        """Process the result of a block: closed leaves, and new blocks."""
+        if isinstance(pool, ExecutorPool):
+            found = renumbered(found, block)
         self.closed = max(self.closed, found.closed)
         self.nodes += found.nodes
         self.seen += found.seen

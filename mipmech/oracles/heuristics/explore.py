@@ -6,8 +6,8 @@ the best. It promises no upper bound. On spheres of at most two points it tries 
 
 Stopped by its own rule (``rounds``), it gives the same answer every time (on one kind of processor:
 linear algebra differs in its last bits, and later draws depend on them); stopped by the
-clock, it gives the best so far. With ``rounds=None`` it goes on until the clock stops it, which is
-what a comparison at equal time asks for.
+clock, it gives the best so far. With ``rounds=None`` it runs until the clock stops it, as a
+comparison at equal time requires.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from mipmech.model.geometry import Geometry
 from mipmech.oracles.base import Answer, FeasibleOracle, grade
 from mipmech.oracles.shared.cones import sphere
 from mipmech.oracles.shared.goals import Density
-from mipmech.oracles.shared.incumbent import GRADED, Incumbent
+from mipmech.oracles.shared.incumbent import Incumbent
 from mipmech.oracles.shared.recovery import clear
 from mipmech.oracles.shared.slices import Slice, slice_at
 from mipmech.validation import Floats, Numbers, at_least
@@ -46,7 +46,7 @@ class Explorer(Incumbent):
     """A question at η as a heuristic sees it; values are whole weights (`slices.Masses`).
 
     tried : the directions counted so far
-    lot : how many directions are best tried at once
+    lot : the best number of directions to try at once
     """
 
     goal: Density
@@ -63,7 +63,7 @@ class Explorer(Incumbent):
         return self.timer.left == 0 or self.tried >= self.most
 
     def offer(self, v: Floats) -> bool:
-        """Recount a direction, and tell if it is better than all before."""
+        """Recount a direction, and report it if it is better than all before."""
         better = super().offer(v)
         if better:
             self.timer.tell(self.goal.exactly(self.best), None, self.tried)
@@ -77,13 +77,11 @@ class Explorer(Incumbent):
         """
         self.tried += len(v)
         counts = self.goal.estimates(v, 0.0 if ranked else self.best)
-        top = np.argsort(-counts, kind="stable")[:GRADED]
-        for place in top:
-            if self.found is None or counts[place] > self.best:
-                self.offer(v[place])
-        if counts[top[0]] > self.best:  # rounding pushed an agent out; make room
-            covered = self.covered(v[top[0]])
-            self.offer(clear(self.part, v[top[0]], covered, seconds=self.timer.left))
+        self.offer_best(v, counts)
+        top = counts.argmax()
+        if counts[top] > self.best:  # rounding pushed an agent out; make room
+            covered = self.covered(v[top])
+            self.offer(clear(self.part, v[top], covered, seconds=self.timer.left))
         return counts
 
     def covered(self, v: Floats, room: float = 0.0) -> Numbers:
@@ -125,10 +123,9 @@ class Heuristic(FeasibleOracle):
 
     @abstractmethod
     def round(self, explorer: Explorer, random: Generator, number: int) -> bool:
-        """One round of work, the first has number 0; whether further ones seem useless."""
+        """One round of work, the first has number 0; returns whether further ones seem useless."""
 
     def answer(self, geometry: Geometry, eta: float, timer: Timer) -> Answer:
-        """The densest mechanism found with u·p = η."""
         budget = timer.budget
         if self.rounds is None and math.isinf(budget.seconds) and budget.nodes is None:
             raise InputError("is None, so the search never ends; limit the seconds", field="rounds")

@@ -56,7 +56,7 @@ class Ransac(Heuristic):
             raise InputError(f"is {self.confidence}; give one between 0 and 1", field="confidence")
 
     def round(self, explorer: Explorer, random: Generator, number: int) -> bool:
-        """Draw one lot of hypotheses, improve the best; whether enough were tried."""
+        """Draw one lot of hypotheses and improve the best; returns whether enough were tried."""
         agents = np.arange(len(explorer.part.reach))
         v = hypotheses(explorer, random, agents, explorer.lot // 2)
         # Counts matter below the best so far too: they say where to improve.
@@ -66,7 +66,7 @@ class Ransac(Heuristic):
         return number + 1 >= LEAST_ROUNDS and done >= self.enough(explorer)
 
     def enough(self, explorer: Explorer) -> float:
-        """How many hypotheses the stopping rule asks for."""
+        """The number of hypotheses that the stopping rule requires."""
         share = explorer.best / explorer.goal.most
         inside = share**explorer.part.dimension
         if inside >= 1 - 1e-12:

@@ -20,7 +20,7 @@ from numpy.random import Generator
 
 from mipmech.budget import Budget
 from mipmech.oracles.heuristics.explore import Explorer, Heuristic, unit
-from mipmech.oracles.milp.engine import Milp, box_of, entries, hull_of, model_of
+from mipmech.oracles.milp.engine import Milp, box_of, hull_of, model_of
 from mipmech.oracles.shared.cones import ConeSet, halves, ranges, sphere
 from mipmech.oracles.shared.goals import Density
 from mipmech.oracles.shared.recovery import clear
@@ -78,8 +78,8 @@ def _of_some(part: Slice, some: Numbers, turn: Floats) -> Slice:
 
 def _round_off(explorer: Explorer, solved: Solved, turn: Floats, some: Numbers) -> None:
     """The direction of a relaxed solution, and the one that suits its nearly chosen agents."""
-    v = unit(entries(solved, "u")[None, -len(turn) :] @ turn.T)
-    chosen = some[entries(solved, "s") > 0.5]
+    v = unit(solved.array("u")[None, -len(turn) :] @ turn.T)
+    chosen = some[solved.array("s") > 0.5]
     if len(chosen) > 1:
         v = np.vstack([v, clear(explorer.part, v[0], chosen, 3, explorer.timer.left)])
     counts = explorer.consider(v, ranked=True)

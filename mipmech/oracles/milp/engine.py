@@ -40,7 +40,7 @@ from mipmech.budget import Budget, Stop, Timer
 from mipmech.errors import InputError
 from mipmech.model.geometry import Geometry
 from mipmech.oracles.base import Answer, FeasibleOracle, grade, infeasible
-from mipmech.oracles.milp.search import ROUNDS, CountingPlan, Proof, Search
+from mipmech.oracles.milp.search import ROUNDS, Proof, Search
 from mipmech.oracles.shared.cones import ConeSet, ranges, stabbed_more
 from mipmech.oracles.shared.goals import UP, Density, Goal, SoftDensity
 from mipmech.oracles.shared.recovery import clear, climb
@@ -100,7 +100,6 @@ class Milp(FeasibleOracle):
         return Density.on(part)
 
     def answer(self, geometry: Geometry, eta: float, timer: Timer) -> Answer:
-        """The best mechanism with u·p = η, and a bound."""
         part, budget = slice_at(geometry, eta), timer.budget
         goal = self.goal(part)
         search = Search(part, goal, timer)
@@ -109,7 +108,7 @@ class Milp(FeasibleOracle):
             prover = _Prover(self, budget) if worth else None
             later = max(self.counting // 10, 1)
             nodes = math.inf if budget.nodes is None else budget.nodes
-            stop = search.run(prover, CountingPlan(self.counting, later, self.most_cones, nodes))
+            stop = search.run(prover, self.counting, later, self.most_cones, nodes)
         else:
             stop = _whole_sphere(self, search, budget)
         if search.found is None:
@@ -136,7 +135,6 @@ class MilpSoft(Milp):
             raise InputError(f"is {self.gap}; give 0 or more", field="gap")
 
     def goal(self, part: Slice) -> Goal:
-        """What is maximised."""
         return SoftDensity(part, self.gap)
 
 
@@ -160,7 +158,7 @@ def soft_bound(
     search = Search(part, goal, budget.start(), target / geometry.unit)
     if not search.refute(cones) and milp and not search.exceeded and part.dimension > 1:
         prover = _Prover(Milp(), budget) if _worth_a_model(part, goal) else None
-        search.run(prover, CountingPlan(cones, cones // 4, 4 * cones))
+        search.run(prover, cones, cones // 4, 4 * cones)
     return goal.exactly(search.upper) * (1 + 8 * Fraction(EPSILON))
 
 
@@ -403,12 +401,12 @@ def _cutoff(search: Search, data: Data) -> tuple[float, float, float]:
 def _recover(search: Search, solved: Solved) -> bool:
     """Put a solution on the true sphere and recount it; whether it is better than all before."""
     part = search.part
-    v = entries(solved, "u")[part.geometry.rank - part.dimension :]  # without that along p
+    v = solved.array("u")[part.geometry.rank - part.dimension :]  # without that along p
     length = float(np.linalg.norm(v))
     if length < 1e-9:
         return False
     v = v / length
-    covered = np.flatnonzero(entries(solved, "s") > 0.5)
+    covered = np.flatnonzero(solved.array("s") > 0.5)
     before = search.best
     search.offer(v)
     cleared = clear(part, v, covered)
@@ -449,7 +447,7 @@ def _whole_sphere(oracle: Milp, search: Search, budget: Budget) -> Stop:
             _recover(search, solved)
         if solved.stop is not Stop.FINISHED or search.closed:
             return solved.stop
-        norm = norm.refined(entries(solved, "u"), box)
+        norm = norm.refined(solved.array("u"), box)
         if norm is None:
             return Stop.FINISHED
 
@@ -459,8 +457,3 @@ def _rounded_bound(goal: Goal, bound: float, units: float) -> float:
     if isinstance(goal, Density) and goal.mass.equal:
         return float(math.floor(bound + 1e-6)) if math.isfinite(bound) else bound
     return bound * units * (1 + 1e-9) + IMPROVEMENT * units
-
-
-def entries(solved: Solved, variable: str) -> Floats:
-    """A variable of a solution: u, the direction as the model sees it, or s, who is chosen."""
-    return np.array([x for name, x in solved.values.items() if name.startswith(f"{variable}[")])

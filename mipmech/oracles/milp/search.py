@@ -26,7 +26,7 @@ from mipmech.validation import Flags, Numbers
 # Cones bounded at once: enough to keep numpy busy; fewer if the agents are many.
 BATCH = 4096
 LEAST_BATCH = 32
-# The most promising centres of a batch that are tried as directions.
+# Number of the most promising centres of a batch that are tried as directions.
 CENTRES = 64
 # The first look: islands of random directions (fewer on small spheres), then rounds of smaller and
 # smaller changes to the best of each.
@@ -36,7 +36,7 @@ ROUNDS = (8, 30)
 SURVIVORS = 4
 OFFSPRING = 12
 SHRINK = 0.85
-# If this many cones do not close everything, a second and thorough look pays.
+# If this many cones do not close everything, a second, thorough search for rules pays.
 AT_FIRST = 20_000
 # A cone is not cut further once its directions differ by less than this: what is open there is a
 # tie that floats can hardly meet, and is reported as a gap.
@@ -44,7 +44,7 @@ FINEST = 1e-10
 
 
 class Proof(Enum):
-    """What a prover says about some open cones."""
+    """The verdict of a prover on some open cones."""
 
     CLOSED = "nothing better in them"
     BETTER = "something better was found"
@@ -60,21 +60,8 @@ class Group:
 
     @property
     def bound(self) -> float:
-        """What their directions can have at most."""
+        """An upper bound for their directions."""
         return max((float(c.bound.max()) for c in (self.cones, self.fine) if len(c)), default=0.0)
-
-
-@dataclass(frozen=True)
-class CountingPlan:
-    """How many cones to count before the prover is asked, then in each group, and at most.
-
-    nodes : a prover's nodes, at most
-    """
-
-    first: int
-    later: int
-    most: int
-    nodes: float = math.inf
 
 
 Prover = Callable[["Search", ConeSet], tuple[Proof, float]]
@@ -146,16 +133,16 @@ class Search(Incumbent):
 
     @property
     def closed(self) -> bool:
-        """Whether nothing is left to look for."""
+        """Whether the bounds meet."""
         return self.upper <= self.goal.enough(self.best)
 
     def note_ceiling(self, ceiling: float) -> None:
-        """Take note of a bound on all directions."""
+        """Record a bound on all directions."""
         self.ceiling = min(self.ceiling, ceiling)
         self.tell()
 
     def solved(self, nodes: int) -> None:
-        """Take note of a model solved."""
+        """Record a model that was solved."""
         self.models += 1
         self.nodes += nodes
         self._running = 0
@@ -185,19 +172,26 @@ class Search(Incumbent):
     # ------------------------------------------------------------ the search
 
     def start(self) -> None:
-        """Everything is open."""
+        """Begin with everything open."""
         self.groups = [self._bounded(sphere(self.part.dimension))]
         self.proved = 0.0
 
-    def run(self, prove: Prover | None, plan: CountingPlan) -> Stop:
-        """Search until everything is closed, or the time or the plan's cones are used up."""
+    def run(
+        self, prove: Prover | None, first: int, later: int, most: int, nodes: float = math.inf
+    ) -> Stop:
+        """Search until everything is closed, or the time, cones or nodes are used up.
+
+        first, later, most : cones to count before the prover is asked, then in each group, and in
+            all
+        nodes : of the prover, at most
+        """
         self.start()
         self.look(ROUNDS[0], thorough=False)
         self.tell()
-        self._count(0, min(AT_FIRST, plan.first))
+        self._count(0, min(AT_FIRST, first))
         if self.groups[0].bound > self.goal.enough(self.best):
             self.look(ROUNDS[1], thorough=True)
-            self._count(0, max(0, plan.first - self.work))
+            self._count(0, max(0, first - self.work))
         if self.groups and len(self.groups[0].cones):
             self.groups = _by_facet(self.groups[0])
         while True:
@@ -210,12 +204,12 @@ class Search(Incumbent):
                 return Stop.FINISHED
             if self.timer.left == 0:
                 return Stop.TIME
-            if self.work >= plan.most:
+            if self.work >= most:
                 return Stop.NODES
             place = max(open_, key=lambda i: self.groups[i].bound)
-            self._count(place, min(plan.later, plan.most - self.work))
+            self._count(place, min(later, most - self.work))
             if self.timer.left > 0 and self.groups[place].bound > self.goal.enough(self.best):
-                if self.nodes >= plan.nodes:
+                if self.nodes >= nodes:
                     return Stop.NODES
                 self._prove(place, prove)
             self.tell(often=True)

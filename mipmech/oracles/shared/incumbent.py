@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -20,18 +21,18 @@ GRADED = 3
 AUGMENTING = 5
 
 
+@dataclass(eq=False)
 class Incumbent:
     """Keeps the best of the directions that it is offered.
 
     best : its value, in the goal's units; only recounts change it
     """
 
-    def __init__(self, part: Slice, goal: Goal, timer: Timer, best: float = 0.0) -> None:
-        self.part = part
-        self.goal = goal
-        self.timer = timer
-        self.found: Recount | None = None
-        self.best = best
+    part: Slice
+    goal: Goal
+    timer: Timer
+    best: float = 0.0
+    found: Recount | None = None
 
     @property
     def mechanism(self) -> Mechanism | None:

@@ -32,30 +32,21 @@ MOST_CALLS = 6
 NARROWEST = 1e-4
 
 
-def looks(comparison: Comparison) -> dict[str, Look]:
-    """The look of every oracle."""
-    return looks_of(comparison.oracles)
-
-
 # ------------------------------------------------------------------ over time
 
 
-def time_over_all(comparison: Comparison, prefix: str) -> list[Picture]:
-    """Quality against time."""
-    return _over_time(comparison, None, f"{prefix}t0")
-
-
 def time_by_group(comparison: Comparison, prefix: str) -> list[Picture]:
-    """The same, group by group unless they are too many."""
+    """Quality against time, group by group unless they are too many."""
     groups = comparison.groups if 1 < len(comparison.groups) <= MOST_GROUPS else []
     return [
         picture
         for number, group in enumerate(groups, 1)
-        for picture in _over_time(comparison, group, f"{prefix}t{number}")
+        for picture in quality_in_time(comparison, group, f"{prefix}t{number}")
     ]
 
 
-def _over_time(comparison: Comparison, group: str | None, key: str) -> list[Picture]:
+def quality_in_time(comparison: Comparison, group: str | None, key: str) -> list[Picture]:
+    """Quality against time, in a group or over all."""
     moments = moments_of(comparison)[:: 1 if group is None else 2]
     problems = None if group is None else of_group(comparison, group)
     found = over_time(comparison, moments, problems)
@@ -64,7 +55,8 @@ def _over_time(comparison: Comparison, group: str | None, key: str) -> list[Pict
 
     def draw(figure: Figure) -> None:
         axes = figure.subplots()
-        draw_over_time(axes, looks(comparison), found, moments, 6 if group is None else 3)
+        looks = looks_of(comparison.oracles)
+        draw_over_time(axes, looks, found, moments, 6 if group is None else 3)
         if group is None:
             label_over_time(axes)
         axes.grid(axis="y")
@@ -75,7 +67,7 @@ def _over_time(comparison: Comparison, group: str | None, key: str) -> list[Pict
 
 
 def _when_solved(found: dict[str, list[Spread]], moments: Sequence[float]) -> str:
-    """Who had a median of `NEARLY` when; if nobody had, how the best ends."""
+    """When each oracle reached a median of `NEARLY`; if none did, how the best ends."""
     share = f"{100 * NEARLY:g}{THIN}%"
     solved = []
     for name, spreads in found.items():
@@ -105,7 +97,7 @@ def profile(comparison: Comparison, prefix: str) -> list[Picture]:
     def draw(figure: Figure) -> None:
         axes = figure.subplots()
         for number, (name, found) in enumerate(gaps.items()):
-            look = looks(comparison)[name]
+            look = looks_of(comparison.oracles)[name]
             worst, best = reached(found["worst"], axis), reached(found["best"], axis)
             axes.fill_between(axis, worst, best, **look.area)
             axes.plot(
@@ -162,7 +154,7 @@ def by_group(comparison: Comparison, prefix: str) -> list[Picture]:
             for place, name in enumerate(names):
                 if name in table[group]:
                     at = row + 0.8 * ((place + 0.5) / len(names) - 0.5)
-                    _whiskers(axes, at, table[group][name], looks(comparison)[name])
+                    _whiskers(axes, at, table[group][name], looks_of(comparison.oracles)[name])
         _rows(axes, [short(group, 22) for group in shown])
         # Marks, unlike bars, may begin where there is something to tell apart.
         least = min(found.min for group in shown for found in table[group].values())
@@ -225,7 +217,7 @@ def gains(comparison: Comparison, prefix: str) -> list[Picture]:
         for row, (name, gain, two) in enumerate(found):
             for spread, offset in ((gain, -0.16), (two, 0.16)):
                 if spread is not None:
-                    look = looks(comparison)[name]
+                    look = looks_of(comparison.oracles)[name]
                     _whiskers(axes, row + offset, spread, look, hollow=offset > 0)
         axes.axvline(0.25, color=GREY, linewidth=0.9, linestyle=(0, (3, 2)))
         axes.annotate(
@@ -269,6 +261,6 @@ def bounds(comparison: Comparison, prefix: str) -> list[Picture]:
             steps.append((call.seconds, call.lower, call.upper))
         who = f"{run.oracle} on {name} at η = {call.eta_fraction:.3g}{THIN}‖P w_f‖"
         what = "soft density" if call.soft else "density"
-        look, key = looks(comparison)[run.oracle], f"{prefix}b{number}"
+        look, key = looks_of(comparison.oracles)[run.oracle], f"{prefix}b{number}"
         pictures.append(closing_in(steps, who, what, look, key, short(name, 34), call.seconds))
     return pictures

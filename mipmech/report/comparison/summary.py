@@ -1,4 +1,4 @@
-"""What a comparison comes to, in sentences that are read off it; no middle without its spread."""
+"""A comparison in sentences; no median without its spread."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def heuristics(comparison: Comparison) -> list[str]:
 
 @dataclass(frozen=True)
 class Ranked:
-    """An oracle among others: what it came to, its marks, and the median time of its calls."""
+    """An oracle in a ranking: its results, its marks, and the median time of its calls."""
 
     summary: OracleSummary
     marks: tuple[int, ...]
@@ -60,7 +60,7 @@ def by_quality(
 
 
 def _marks(found: list[float], failures: int) -> tuple[int, ...]:
-    """Median, lower quartile, share at `NEARLY`, and worst, in units below which nobody cares."""
+    """Median, lower quartile, share at `NEARLY`, and worst, in the smallest units that matter."""
     spread = Spread.of([*found, *[0.0] * failures])
     assert spread is not None
     nearly = sum(share >= NEARLY for share in found) / spread.count
@@ -117,7 +117,7 @@ def _best(comparison: Comparison) -> Sentence:
     told.append(f"{_took(first)}{_but_failed(comparison, first)}.")
     equal = [entry.summary.oracle for entry in ranked[1:] if entry.marks == ranked[0].marks]
     if equal:
-        # Where all have to use all their time, nobody is slower.
+        # Where all must use all their time, none is slower.
         slower = "" if comparison.settings.full_time else " but slower"
         told += [f" As good{slower}: ", *named(equal), "."]
     return Sentence(tuple(told))

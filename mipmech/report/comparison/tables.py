@@ -28,7 +28,7 @@ def details(comparison: Comparison) -> list[Table]:
 
 
 class Standing(NamedTuple):
-    """What an oracle came to in a group, or over all."""
+    """The results of an oracle in a group, or over all."""
 
     summary: OracleSummary
     group: str = ""

@@ -47,7 +47,7 @@ def view_of(comparison: Comparison, folder: Path, notes: Sequence[Sentence] = ()
 
 def _pictures(comparison: Comparison, folder: Path, prefix: str) -> list[Pictures]:
     wide = [
-        *pictures.time_over_all(comparison, prefix),
+        *pictures.quality_in_time(comparison, None, f"{prefix}t0"),
         *pictures.profile(comparison, prefix),
         *pictures.gains(comparison, prefix),
         *pictures.by_group(comparison, prefix),

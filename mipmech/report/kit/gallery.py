@@ -27,7 +27,7 @@ MOST_MARKS = 1000
 
 
 def gallery(problems: Sequence[Problem], folder: Path, prefix: str = "") -> Pictures:
-    """Draw the best rules known; whatever is wrong with an instance costs its picture alone."""
+    """Draw the best rules known; a faulty instance affects its own picture alone."""
     pictures, missing = [], []
     chosen = choose(problems)
     for number, problem in enumerate(chosen):
@@ -35,7 +35,7 @@ def gallery(problems: Sequence[Problem], folder: Path, prefix: str = "") -> Pict
             pictures.append(_picture(problem, folder, f"{prefix}r{number}"))
         except InputError as error:
             missing.append((problem.name, clean(error.message)))
-        except Exception as error:  # the file is a stranger's, and the report is worth more
+        except Exception as error:  # an untrusted file must not stop the report
             missing.append((problem.name, f"cannot be drawn: {type(error).__name__}"))
     left_out = len(problems) - len(chosen)
     note = "With two dimensions seen, their plane; otherwise the line of scores, quality upwards."
@@ -84,7 +84,7 @@ def _picture(problem: Problem, folder: Path, key: str) -> Picture:
 
 
 def _load(problem: Problem, folder: Path) -> Instance:
-    """The copy of an instance; its name is a stranger's, so it must not lead out of the folder."""
+    """The copy of an instance; its untrusted name must not lead out of the folder."""
     try:
         path = files.beside(folder, problem.file)
     except InputError:
@@ -92,7 +92,7 @@ def _load(problem: Problem, folder: Path) -> Instance:
     try:
         instance = Instance.load(path)
     except InputError as error:
-        # Without the path, which is the reader's business alone.
+        # Without the path, which a report must not reveal.
         raise InputError(
             f"its copy cannot be read: {error.field or 'it'} {error.message}"
         ) from None

@@ -1,8 +1,8 @@
 """From a view to one HTML page.
 
 Nothing in it comes from elsewhere and nothing in it leaves: the page forbids itself the network and
-all scripts but its own, so that a name out of a stranger's file is inert twice, by escaping and by
-that rule.
+all scripts but its own, so that a name in an untrusted file is inert twice, by escaping and by that
+rule.
 """
 
 from __future__ import annotations

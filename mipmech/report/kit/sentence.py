@@ -1,4 +1,4 @@
-"""Sentences of a summary: our words, and names out of the files."""
+"""Sentences of a summary: words, and names from the files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MOST_NAMED = 6
 
 
 class Name(str):
-    """A name out of the files, to be set apart (and escaped) by whoever prints it."""
+    """A name from the files, to be marked and escaped where it is printed."""
 
     __slots__ = ()
 
@@ -24,7 +24,7 @@ class Name(str):
 class Sentence:
     """A sentence of the summary.
 
-    parts : our words, and names out of the files
+    parts : words, and names from the files
     tone : "bad" for what must not be overlooked, "note" for what limits the rest
     """
 

@@ -35,7 +35,7 @@ class Cell:
 
     @property
     def words(self) -> str:
-        """The whole text."""
+        """Text and detail."""
         return f"{self.text} ({self.detail})" if self.detail else self.text
 
 
@@ -43,10 +43,10 @@ class Cell:
 class Column:
     """A column.
 
-    cell : its entry for whatever a row tells of
+    cell : its entry for the object of a row
     above : a heading over several columns
     number : whether it holds numbers
-    oracle : the oracle that it tells of, if it is only one
+    oracle : the only oracle that it is about, if so
     optional : left out where all rows have the same
     """
 

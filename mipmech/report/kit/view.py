@@ -16,7 +16,7 @@ LONGEST = 2000
 
 
 class Tile(NamedTuple):
-    """A figure that everybody asks for first."""
+    """A headline figure."""
 
     figure: str
     words: str
@@ -24,7 +24,7 @@ class Tile(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """Settings, versions and the like: a heading, and what each is called and says.
+    """Settings, versions and the like: a heading, and names with their values.
 
     code : whether they are code
     """

@@ -58,13 +58,13 @@ PACKAGES = ("numpy", "scipy", "pyomo", "highspy", "numba")
 
 @dataclass(frozen=True)
 class ComparisonSettings:
-    """What is asked of every oracle.
+    """The questions and limits of every oracle.
 
     oracles : their names
     eta_fractions : values of η, as fractions of ‖P w_f‖
     seeds : for the oracles that draw random numbers; the others are asked once
     seconds_per_call : the time of each call
-    full_time : heuristics go on until that time is over, instead of stopping when they are content
+    full_time : heuristics go on until that time is over, instead of stopping by their own rule
     reference_seconds : the time of each certificate; None for what the time of a call suggests
     """
 
@@ -76,7 +76,7 @@ class ComparisonSettings:
     reference_seconds: Duration | None = None
 
     def checked(self) -> ComparisonSettings:
-        """The same with the time of a certificate as it is meant, if everything makes sense."""
+        """The same, validated, with the default time of a certificate filled in."""
         for field in ("oracles", "eta_fractions", "seeds"):
             values = getattr(self, field)
             if not values:
@@ -102,7 +102,7 @@ class ComparisonSettings:
         return replace(self, reference_seconds=reference)
 
     def asked(self, oracle: Oracle) -> list[tuple[int | None, Options]]:
-        """The seed and the options for each run: one per seed if the oracle draws numbers."""
+        """Seed and options of each run: one run per seed if the oracle is randomised."""
         if not oracle.randomised:
             return [(None, {})]
         endless = {"rounds": None} if self.full_time and "rounds" in options_of(oracle) else {}
@@ -177,7 +177,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Reference:
-    """What is known of an optimum, to hold answers against: it lies in [lower, upper].
+    """Bounds on an optimum, to compare answers with: it lies in [lower, upper].
 
     best : the rule that has ``lower``, as `Mechanism.to_dict` gives it
     """
@@ -201,11 +201,11 @@ class Reference:
     def settled(
         self, found: float, stated: tuple[float, float] | None
     ) -> tuple[Reference, str | None]:
-        """These bounds, or what is stated where that is narrower and they are open.
+        """These bounds, or the stated ones where those are narrower and these are open.
 
         found : the best value that any run found
-        stated : what the instance's file says
-        Also what is wrong with the statement, in words, if anything is.
+        stated : the bounds in the instance's file
+        The second result says why the statement is wrong, if it is.
         """
         if stated is None:
             return self, None
@@ -295,7 +295,7 @@ def _call(
 def _graded(
     oracle: Oracle, geometry: Geometry, eta: float, answer: Answer, budget: Budget
 ) -> Answer:
-    """The answer, recounted here: an oracle that is not the package's may have made it itself."""
+    """The answer, graded again: a user's oracle may have made it without `grade`."""
     if answer.stop is Stop.INFEASIBLE:
         if not infeasible(geometry, eta):
             raise OracleFault(f"said that η = {eta!r} is infeasible, which it is not")
@@ -374,7 +374,7 @@ _WARM: set[type[Any]] = set()
 def warm(oracle: str | Oracle) -> None:
     """Load what an oracle needs and compile its loops, before any clock runs.
 
-    What goes wrong here says nothing of the job; it will go wrong again where the oracle is asked.
+    Errors are ignored here: they occur again where the oracle is asked.
     """
     named = isinstance(oracle, str)
     asked = as_oracle(oracle)

@@ -30,26 +30,24 @@ def run_plan(
     say: Callable[[str], None] = lambda _: None,
     clock: Clock | None = None,
 ) -> RunSummary:
-    """Do the jobs of a plan that are not on record in the folder.
+    """Run the jobs of a plan that are not recorded in the folder.
 
     out : the run's folder; without one, the plan's name with the ending .run, beside it
     workers : processes of one thread each; None takes all cores
-    executor : makes another executor, such as `cluster.Cluster`, instead
-    retry : do those again that have no result
+    executor : makes another executor instead, such as `workers.dask.Cluster`
+    retry : repeat jobs that have no result
     part : (k, n), only the k-th of n parts of the jobs, for several machines without a cluster
-    reading : receives how many instances were read, and how many there are
-    watch, say : receive progress, and what a person should know at once
+    reading : receives the number of instances read, and of all
+    watch, say : receive progress, and messages for the user
     """
     timer = (budget or Budget()).start()
     read = plan if isinstance(plan, Plan) else Plan.load(plan)
-    if out is None:
-        out = default_folder(read)
     if workers is not None and workers < 1:
         raise InputError(f"is {workers}; give 1 or more", field="workers")
     if not 1 <= part[0] <= part[1]:
         said = f"is {part[0]}/{part[1]}; give k/n with k from 1 to n"
         raise InputError(said, field="part")
-    folder = RunFolder.make(out)
+    folder = RunFolder.make(default_folder(read) if out is None else out)
     with folder.locked():
         expansion = expand(read, folder.keep, reading)
         folder.follow(expansion)

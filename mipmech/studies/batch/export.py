@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, Literal
@@ -63,23 +63,23 @@ def export_run(path: str | Path, output: str | Path | None, format: Format = "cs
         return None
     if format != "csv":
         raise InputError(f"is {format!r}; give csv or parquet", field="format")
-    text = _csv(rows)
+    text = csv_text(list(COLUMNS), [row.values() for row in rows])
     if output is not None:
         files.write(Path(output), text.encode())
     return text
 
 
 def row_of(record: Record) -> dict[str, Any]:
-    """The columns of a record; None where it has nothing to say."""
+    """The columns of a record; None where there is no value."""
     return {name: get(record) for name, (_, get) in COLUMNS.items()}
 
 
-def _csv(rows: Iterable[dict[str, Any]]) -> str:
+def csv_text(heads: Sequence[str], rows: Iterable[Iterable[Any]]) -> str:
+    """A table as CSV, for programs and spreadsheets."""
     buffer = io.StringIO()
-    writer = csv.DictWriter(buffer, list(COLUMNS), lineterminator="\n")
-    writer.writeheader()
-    for row in rows:
-        writer.writerow({name: guarded(value) for name, value in row.items()})
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(heads)
+    writer.writerows([guarded(entry) for entry in row] for row in rows)
     return buffer.getvalue()
 
 

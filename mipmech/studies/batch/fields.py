@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
 from mipmech import validation
 from mipmech.errors import InputError, did_you_mean, shorten
 
-# A list or range of more values is a mistake.
+# A list or range with more values is a mistake.
 MOST_VALUES = 1_000_000
 
 Check = Callable[[Any, str], Any]
@@ -134,11 +134,6 @@ def yes_or_no(value: Any, where: str) -> bool:
     return value
 
 
-def text(value: Any, where: str) -> str:
-    """A line of text."""
-    return validation.text(value, where)
-
-
 def list_of(check: Check) -> Check:
     """A list, or one value that stands for a list of one."""
 
@@ -178,7 +173,7 @@ def like(usual: Any) -> Check:
     if isinstance(usual, bool):
         return yes_or_no
     if isinstance(usual, str):
-        return text
+        return validation.text
     return real() if isinstance(usual, float) else whole(None)
 
 
@@ -187,8 +182,3 @@ def any_table(value: Any, where: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise InputError(f"is {validation.kind(value)}; give a table", field=where)
     return value
-
-
-def distinct(values: Iterable[Any]) -> list[Any]:
-    """Each once, in their order."""
-    return list(dict.fromkeys(values))

@@ -1,14 +1,14 @@
-"""The folder of a run, which is the truth about it.
+"""The folder of a run, which holds its whole state.
 
-    run.json           that it is one, and which plan it followed last
-    plans/*.json       the plans that it has followed, with all their jobs
-    records.jsonl      what has become of every job (`journal`)
+    run.json           marks the folder, and names the plan that was followed last
+    plans/*.json       the plans that were followed, with all their jobs
+    records.jsonl      the outcome of every job (`journal`)
     instances/*.json   copies of the instances (agents of large ones beside them, as .npy)
     certificates/*.json
-    lock               held by the program that writes, if one does
+    lock               held by the program that is writing
 
-One program writes at a time. Whoever reads needs no lock: files are replaced whole, and records
-only ever become more.
+One program writes at a time. Readers need no lock: files are replaced whole, and records are only
+appended.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from typing import Any
 from mipmech import files
 from mipmech.errors import InputError
 from mipmech.model.instance import Instance
-from mipmech.studies.batch import journal
+from mipmech.studies.batch import journal, storage
 from mipmech.studies.batch.jobs import JOBS, Expansion, Job
 from mipmech.studies.batch.journal import Journal
 from mipmech.studies.batch.records import (
@@ -55,10 +55,10 @@ AT_HAND = 8
 
 @dataclass(frozen=True)
 class PlanRecord:
-    """The plan that a run follows, as far as every reader needs it.
+    """The plan that a run follows.
 
-    subjects, comparisons : read where they are needed (`comparison.assembly`), so that what is
-        wrong with them costs nothing else
+    subjects, comparisons : validated where they are needed (`comparison.assembly`), so that a fault
+        in them affects nothing else
     """
 
     name: str
@@ -77,15 +77,12 @@ class RunFolder:
 
     @classmethod
     def make(cls, path: str | Path) -> RunFolder:
-        """The folder, made if there is none; one that is something else is refused."""
+        """The folder, created if necessary; a folder with other contents is refused."""
         folder = Path(path)
-        try:
+        with files.faults("cannot be used for a run", folder, "out"):
             folder.mkdir(parents=True, exist_ok=True)
-            journal.sync_folder(folder.parent)
+            storage.sync_folder(folder.parent)
             inside = [name for name in os.listdir(folder) if name != LOCK and name[0] != "."]
-        except OSError as error:
-            said = f"cannot be used for a run: {files.reason(error)}"
-            raise InputError(said, file=folder, field="out") from None
         if inside and MARK not in inside:
             raise InputError(
                 "is not empty and not a run's folder; choose another with --out", file=folder
@@ -94,7 +91,7 @@ class RunFolder:
 
     @classmethod
     def open(cls, path: str | Path) -> RunFolder:
-        """A folder that is there."""
+        """An existing folder."""
         folder = Path(path)
         if not folder.is_dir():
             what = "is a file" if folder.exists() else "does not exist"
@@ -108,22 +105,22 @@ class RunFolder:
     # ------------------------------------------------------------ plans
 
     def _mark(self, plan: str | None) -> None:
-        _write_json(self.path / MARK, {"format": FORMAT, "plan": plan})
+        storage.write_json(self.path / MARK, {"format": FORMAT, "plan": plan})
 
     def _marked(self) -> str | None:
-        content = _read_json(self.path / MARK)
+        content = storage.read_json(self.path / MARK)
         if content.get("format") != FORMAT:
             raise InputError(f"its format is not {FORMAT!r}", file=self.path / MARK)
         plan = content.get("plan")
         return plan if isinstance(plan, str) else None
 
     def follow(self, expansion: Expansion) -> None:
-        """Keep a plan: it is the one that the run is about from now on."""
+        """Store a plan, which the run follows from now on."""
         content = expansion.to_dict()
         name = hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
         file = self.path / PLANS / f"{name}.json"
         if not file.exists():
-            _write_json(file, content)
+            storage.write_json(file, content)
         if self._marked() != name:
             self._mark(name)
 
@@ -140,7 +137,7 @@ class RunFolder:
         if Path(name).name != name:
             raise InputError(f"names a plan {name!r} elsewhere", file=self.path / MARK)
         file = self.path / PLANS / f"{name}.json"
-        content = _read_json(file)
+        content = storage.read_json(file)
         if content.get("format", JOBS) != JOBS:
             raise InputError(f"its format is not {JOBS!r}; run its plan file again", file=file)
         try:
@@ -153,7 +150,7 @@ class RunFolder:
     # ------------------------------------------------------------ instances
 
     def keep(self, sample: Instance) -> None:
-        """Keep a copy of an instance, unless there is a good one."""
+        """Store a copy of an instance, unless there is a valid one."""
         file = self.path / instance_file(sample.digest)
         with contextlib.suppress(InputError):
             if file.exists() and Instance.load(file).digest == sample.digest:
@@ -167,7 +164,7 @@ class RunFolder:
     # ------------------------------------------------------------ records
 
     def records(self, whole: bool = True) -> Records:
-        """What has become of every job so far; also while a run writes.
+        """The records so far, also while a run is writing.
 
         whole : with results and events, which are most of a record
         """
@@ -179,12 +176,9 @@ class RunFolder:
 
     @contextmanager
     def journal(self) -> Iterator[Journal]:
-        """The journal, open for writing; what was given to it is written at the end."""
-        try:
+        """The journal, open for writing; pending records are written at the end."""
+        with files.faults("cannot be written", self.path / RECORDS):
             writer = Journal(self.path / RECORDS)
-        except OSError as error:
-            said = f"cannot be written: {files.reason(error)}"
-            raise InputError(said, file=self.path / RECORDS) from None
         try:
             yield writer
         finally:
@@ -194,10 +188,8 @@ class RunFolder:
     def locked(self) -> Iterator[None]:
         """Hold the folder's lock; a second writer is refused with a clear message."""
         file = self.path / LOCK
-        try:
+        with files.faults("cannot be written", file):
             handle = os.open(file, os.O_RDWR | os.O_CREAT, 0o666)
-        except OSError as error:
-            raise InputError(f"cannot be written: {files.reason(error)}", file=file) from None
         try:
             self._lock(handle)
             self._furnish()
@@ -231,21 +223,20 @@ class RunFolder:
         os.pwrite(handle, who.encode(), 0)
 
     def _furnish(self) -> None:
-        """Make what belongs into a run's folder; remove what a killed program had half written."""
+        """Create the parts of a run's folder; remove half-written files of a killed program."""
         if not (self.path / MARK).exists():
             self._mark(None)
-        try:
-            for name in (PLANS, INSTANCES, CERTIFICATES):
-                (self.path / name).mkdir(exist_ok=True)
-        except OSError as error:
-            raise InputError(f"cannot be written: {files.reason(error)}", file=self.path) from None
-        for folder in (self.path, *(self.path / n for n in (PLANS, INSTANCES, CERTIFICATES))):
+        folders = [self.path / name for name in (PLANS, INSTANCES, CERTIFICATES)]
+        with files.faults("cannot be written", self.path):
+            for folder in folders:
+                folder.mkdir(exist_ok=True)
+        for folder in (self.path, *folders):
             for file in folder.glob(".*.json.*"):
                 file.unlink(missing_ok=True)
 
     @property
     def busy(self) -> str | None:
-        """The process that writes here at the moment, if any."""
+        """The process that is writing here, if any."""
         try:
             handle = os.open(self.path / LOCK, os.O_RDONLY | os.O_NONBLOCK)
         except OSError:
@@ -270,26 +261,6 @@ def _instance(file: Path, digest: str) -> Instance:
 
 
 def _lines(text: str) -> str:
-    """A stranger's text of many lines."""
+    """An untrusted text of several lines, made safe to show."""
     shown = text[:LONGEST] + ("\n…" if len(text) > LONGEST else "")
     return "\n".join(harmless(line.expandtabs(4)).rstrip() for line in shown.splitlines())
-
-
-def _write_json(file: Path, content: dict[str, Any]) -> None:
-    files.write(file, json.dumps(content, ensure_ascii=False).encode())
-
-
-def _read_json(file: Path) -> dict[str, Any]:
-    try:
-        if not file.is_file():
-            raise InputError("is missing, or not a plain file", file=file)
-        content = json.loads(files.read_text(file))
-    except OSError as error:
-        raise InputError(f"cannot be read: {files.reason(error)}", file=file) from None
-    except InputError:
-        raise
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"is not JSON: {error}", file=file) from None
-    if not isinstance(content, dict):
-        raise InputError("is not one JSON object", file=file)
-    return content

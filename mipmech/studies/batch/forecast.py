@@ -1,4 +1,4 @@
-"""An honest estimate of the time that a run will still take."""
+"""An estimate of the remaining time of a run."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Iterable
 
 from mipmech.studies.batch.jobs import Job
 
-# How often a job is tried if its worker dies.
+# Attempts at a job whose worker dies.
 TRIES = 2
-# Before anything is known of a kind of job, it is expected to take this share of its limit.
+# The expected share of its limit that a job of an unknown kind takes.
 AT_FIRST = 0.5
 
 
 class Forecast:
-    """How long the rest will take: for each kind, the share of its limits that was used so far."""
+    """The remaining time, from the share of its limits that each kind of job has used so far."""
 
     def __init__(self, jobs: Iterable[Job], workers: int) -> None:
         self.left = Counter((job.kind, job.limit) for job in jobs)
@@ -23,18 +23,18 @@ class Forecast:
         self.allowed: defaultdict[str, float] = defaultdict(float)
 
     def learn(self, job: Job, seconds: float) -> None:
-        """A job of this kind took so long."""
+        """Record the time of a job."""
         self.used[job.kind] += seconds
         self.allowed[job.kind] += job.limit
 
     def note(self, job: Job, seconds: float) -> None:
-        """One of the jobs has ended."""
+        """Record the end of one of the jobs."""
         self.left[job.kind, job.limit] -= 1
         self.learn(job, seconds)
 
     @property
     def seconds(self) -> float:
-        """Expected until the end."""
+        """Expected seconds until the end."""
         total = longest = 0.0
         for (kind, limit), count in self.left.items():
             if not count or not limit:
@@ -47,7 +47,7 @@ class Forecast:
 
     @property
     def most(self) -> float:
-        """Until the end, if every job uses all its time."""
+        """Seconds until the end if every job uses all its time."""
         limits = [(limit, count) for (_, limit), count in self.left.items() if count]
         total = sum(limit * count for limit, count in limits)
         return max(total / self.workers, max((limit for limit, _ in limits), default=0.0))

@@ -1,9 +1,8 @@
 """The jobs of a plan. The same plan gives the same jobs with the same ids, everywhere.
 
 The id of a job is a digest of what its result depends on: the instance's digest, the task with all
-its options, its time, which repetition it is, and the versions that matter. What it does not depend
-on (names, memory, how long a hanging worker is waited for) does not count, so that a job may be
-tried again with more memory.
+its options, its time, its repetition, and the relevant versions. Names, memory and the grace period
+of a hanging worker do not enter, so that a job may be tried again with more memory.
 """
 
 from __future__ import annotations
@@ -24,14 +23,13 @@ from mipmech.model.instance import Instance
 from mipmech.studies.batch.asking import ComparisonSettings
 from mipmech.studies.batch.plan import Piece, Plan, Source
 from mipmech.studies.batch.records import Options, Subject, kind_of, subject_of
-from mipmech.studies.batch.tasks import KINDS
 from mipmech.text import writable
 from mipmech.version import __version__
 
 JOBS = "mipmech/jobs@2"
 # A plan of more jobs is a mistake.
 MOST_JOBS = 1_000_000
-# Whatever one of these oracles (or engines) says rests on HiGHS, called by Pyomo.
+# The answers of these oracles (or engines) depend on HiGHS, called through Pyomo.
 SOLVED = ("milp", "milp-soft", "rounding")
 
 
@@ -66,7 +64,7 @@ class Job:
 
     @property
     def label(self) -> str:
-        """What it is, in a line, but for the instance."""
+        """A description in one line, without the instance."""
         options = self.options
         words = [self.kind]
         if options.get("eta") is not None:
@@ -91,8 +89,8 @@ class Job:
 class Expansion:
     """A plan with its jobs.
 
-    left_out : instances that are others under another name, in words
-    broken : files that are no instances, with what is wrong with them
+    left_out : duplicates of other instances under another name, in words
+    broken : faults of files that are no instances
     """
 
     name: str
@@ -109,7 +107,7 @@ class Expansion:
         return {subject.digest: subject for subject in self.subjects}
 
     def label(self, job: Job) -> str:
-        """What a job is, in a line."""
+        """A description of a job in one line."""
         return f"{job.label} on {self.by_digest[job.subject].name}"
 
     def to_dict(self) -> dict[str, Any]:
@@ -129,8 +127,8 @@ def expand(
 ) -> Expansion:
     """The jobs of a plan, instance by instance.
 
-    keep : called with every instance once, since the jobs remember only its digest
-    watch : called with how many sources were looked at, and how many there are
+    keep : called with every instance once; jobs keep only its digest
+    watch : called with the number of sources read, and of all
     """
     if len(plan.sources) * len(plan.pieces) > MOST_JOBS:
         count = len(plan.sources) * len(plan.pieces)
@@ -188,7 +186,7 @@ def _job(piece: Piece, subject: Subject, error: InputError | None) -> Job:
         "instance": subject.digest,
         "repetition": piece.repetition,
         "seconds": piece.seconds,
-        "versions": versions_that_matter(piece.task, piece.options),
+        "versions": versions_that_matter(piece.options),
     }
     fault = None if error is None else writable(str(error))
     return Job(id=_digest(told), subject=subject.digest, fault=fault, **vars(piece))
@@ -200,7 +198,7 @@ def _digest(value: Any) -> str:
 
 
 def _broken_subject(source: Source) -> Subject:
-    """A stand-in for an instance that cannot be read: another one as soon as the file changes."""
+    """A stand-in for an instance that cannot be read; it changes with the file."""
     assert source.file is not None
     try:
         content = source.file.read_bytes()
@@ -212,12 +210,11 @@ def _broken_subject(source: Source) -> Subject:
     return Subject(writable(source.file.name), digest, group, 0, 0)
 
 
-def versions_that_matter(task: str, options: Options) -> dict[str, str]:
+def versions_that_matter(options: Options) -> dict[str, str]:
     """The versions that a job's result depends on: ours, and the solver's where one is asked."""
     names = {options.get("oracle"), options.get("engine"), options.get("skip")}
     # An oracle that is not the package's may ask the solver, too.
     solver = ("highspy", "pyomo") if names & set(SOLVED) or "source" in options else ()
-    assert task in KINDS
     return {name: _version(name) for name in ("mipmech", *solver)}
 
 

@@ -1,10 +1,9 @@
-"""The records of a run: a file that only grows, and that survives whatever happens to the program.
+"""The records of a run: a file that is only appended to, and that survives any crash.
 
 A record is a line of JSON that ends with its own checksum. Lines are appended and brought to the
-disk (fsync) in groups by a separate thread; a record counts as *settled* only after that. What a
-kill or a power cut leaves half written has no end of line: readers pass over it, and the next
-writer cuts it off. A line that was damaged later does not match its checksum; it is passed over
-and counted.
+disk (fsync) in groups by a separate thread; a record counts as *settled* only after that. A line
+left half written by a kill or a power cut has no end of line: readers ignore it, and the next
+writer cuts it off. A line damaged later does not match its checksum; it is skipped and counted.
 """
 
 from __future__ import annotations
@@ -24,6 +23,7 @@ from typing import Any
 
 from mipmech import files
 from mipmech.errors import InputError
+from mipmech.studies.batch.storage import sync_folder
 
 # A record waits at most this long for others to share its way to the disk.
 WINDOW = 0.02
@@ -44,7 +44,7 @@ class Entry:
 
 
 class JournalFault(OSError):
-    """The records cannot be written any more; those that are settled are safe."""
+    """Records can no longer be written; settled ones are safe."""
 
     def __str__(self) -> str:
         return str(self.strerror)
@@ -83,14 +83,11 @@ def read(path: Path) -> Iterator[Record | None]:
         return
     if not path.is_file():
         raise InputError("is not a plain file, so there are no records in it", file=path)
-    try:
-        with path.open("rb") as stream:
-            for line in stream:
-                if not line.endswith(b"\n"):
-                    break  # it is just being written, or its writer was killed
-                yield record_in(line)
-    except OSError as error:
-        raise InputError(f"cannot be read: {files.reason(error)}", file=path) from None
+    with files.faults("cannot be read", path), path.open("rb") as stream:
+        for line in stream:
+            if not line.endswith(b"\n"):
+                break  # it is just being written, or its writer was killed
+            yield record_in(line)
 
 
 class Journal:
@@ -118,20 +115,20 @@ class Journal:
     def append(
         self, key: str, record: Mapping[str, Any], attached: Mapping[Path, bytes] | None = None
     ) -> None:
-        """Have a record written, after its files; it is safe when `settled` names its key."""
+        """Queue a record, to be written after its files; safe once `settled` names its key."""
         entry = Entry(key, line_of(record), attached or {})
         self._given += 1
         self._inbox.put(entry)
 
     @property
     def pending(self) -> int:
-        """Records that were given and have not been seen to be settled."""
+        """Number of records not yet reported by `settled`."""
         return self._given - self._taken
 
     def settled(self) -> list[str]:
         """The keys of the records that have reached the disk since the last call.
 
-        Raises `JournalFault` if the disk takes no more.
+        Raises `JournalFault` if the disk accepts no more.
         """
         found = []
         while not self._settled.empty():
@@ -144,7 +141,7 @@ class Journal:
         return found
 
     def close(self) -> None:
-        """Bring to the disk what was given; `settled` tells of it afterwards."""
+        """Write all pending records; afterwards `settled` names them."""
         if self._thread.is_alive():
             self._inbox.put(None)
             self._thread.join()
@@ -220,12 +217,3 @@ def _cut_torn_end(file: int) -> int:
         os.ftruncate(file, end)
         os.fsync(file)
     return end
-
-
-def sync_folder(folder: Path) -> None:
-    """Bring the names of new files to the disk too."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -1,9 +1,9 @@
-"""A run kept in memory; in a folder too, if there is one, for as long as its disk takes it."""
+"""A run kept in memory, and in a folder too, if there is one, until its disk fails."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -33,26 +33,24 @@ class MemoryRun:
 
     @property
     def path(self) -> Path:
-        """The folder; of a run in memory alone, one that is not there."""
+        """The folder; a path that does not exist for a run in memory alone."""
         return Path("memory") if self.folder is None else self.folder.path
 
     def keep(self, sample: Instance) -> None:
         """Keep an instance."""
         self._samples[sample.digest] = sample
-        if self.folder is not None and self.unwritten is None:
-            try:
-                self.folder.keep(sample)
-            except InputError as error:
-                lost = f"{sample.name} and all records are missing there"
-                self.unwritten = f"{error}: {lost}; {AGAIN}"
+        self._on_disk(sample.name, lambda folder: folder.keep(sample))
 
     def follow(self, expansion: Expansion) -> None:
         """Keep the plan."""
+        self._on_disk("the plan", lambda folder: folder.follow(expansion))
+
+    def _on_disk(self, what: str, write: Callable[[RunFolder], None]) -> None:
         if self.folder is not None and self.unwritten is None:
             try:
-                self.folder.follow(expansion)
+                write(self.folder)
             except InputError as error:
-                self.unwritten = f"{error}: the plan and all records are missing there; {AGAIN}"
+                self.unwritten = f"{error}: {what} and all records are missing there; {AGAIN}"
 
     def instance(self, digest: str) -> Instance:
         return self._samples[digest]
@@ -75,7 +73,7 @@ class MemoryRun:
 
 
 class Tee:
-    """Keeps records in memory, and gives them to a journal as long as that takes them."""
+    """Keeps records in memory, and passes them to a journal until that fails."""
 
     def __init__(
         self, run: MemoryRun, disk: Journal | None, lines: dict[str, dict[str, Any]]
@@ -84,25 +82,24 @@ class Tee:
         self._disk = disk
         self.window = 0.0 if disk is None else disk.window
         self._lines = lines
-        self._given: dict[str, None] = {}
+        self._given: list[str] = []
 
     def append(
         self, key: str, record: Mapping[str, Any], attached: Mapping[Path, bytes] | None = None
     ) -> None:
         """Keep a record, exactly as a reader of its line would see it."""
-        line = json.loads(line_of(record))
-        self._lines[key] = line
-        self._given[key] = None
+        self._lines[key] = json.loads(line_of(record))
+        self._given.append(key)
         if self._disk is not None:
             self._disk.append(key, record, attached)
 
     @property
     def pending(self) -> int:
-        """Records that were given and have not been seen to be settled."""
+        """Number of records not yet reported by `settled`."""
         return len(self._given)
 
     def settled(self) -> list[str]:
-        """The keys of the records that are safe since the last call: on the disk, if it is used."""
+        """The keys of the records that became safe since the last call."""
         if self._disk is not None:
             try:
                 found = self._disk.settled()
@@ -112,9 +109,8 @@ class Tee:
                 self._run.unwritten = f"{self._run.path}: {said}"
                 self._disk = None
             else:
-                for key in found:
-                    del self._given[key]
+                safe = set(found)
+                self._given = [key for key in self._given if key not in safe]
                 return found
-        found = list(self._given)
-        self._given.clear()
+        found, self._given = self._given, []
         return found

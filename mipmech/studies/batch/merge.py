@@ -17,11 +17,11 @@ from mipmech.studies.batch.records import INSTANCES, Record, record_of
 
 @dataclass(frozen=True)
 class Merged:
-    """What a merge came to.
+    """The outcome of a merge.
 
     records : jobs on record in the merged folder
-    added : of them, those that it did not have, or had without a result
-    twice : jobs with a result in several folders; the first one found is kept
+    added : of them, those that were missing before, or had no result
+    twice : jobs with a result in several folders; the first one is kept
     """
 
     folder: str
@@ -35,7 +35,7 @@ class Merged:
 
 
 def merge_runs(sources: Sequence[str | Path], out: str | Path) -> Merged:
-    """Put the records of several folders into one, which may be there already.
+    """Put the records of several folders into one, which may exist already.
 
     Of records of one job, one with a result counts before one without. The folders that are
     merged stay as they are. Merging again adds nothing.
@@ -79,10 +79,8 @@ def _certificate(source: RunFolder, target: RunFolder, record: Record) -> dict[P
     if record.certificate is None:
         return {}
     file = source.certificate(record.id)
-    try:
+    with files.faults("cannot be read", file):
         return {target.certificate(record.id): file.read_bytes()}
-    except OSError as error:
-        raise InputError(f"cannot be read: {files.reason(error)}", file=file) from None
 
 
 def _finish(journal: Journal) -> None:
@@ -99,9 +97,7 @@ def _copy_files(source: Path, target: Path) -> None:
     for file in sorted(source.glob("*")):
         goal = target / file.name
         if file.is_file() and not file.name.startswith(".") and not goal.exists():
-            try:
+            with files.faults("cannot be written", goal):
                 temporary = target / f".{file.name}.json.merging"
                 shutil.copyfile(file, temporary)
                 temporary.replace(goal)
-            except OSError as error:
-                raise InputError(f"cannot be written: {files.reason(error)}", file=goal) from None

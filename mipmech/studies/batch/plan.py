@@ -34,7 +34,7 @@ from mipmech.studies.batch.fields import Field
 from mipmech.studies.batch.records import Options
 
 FORMAT = "mipmech/plan@1"
-# The time of a job if the plan says nothing, and how long after its time it is killed.
+# The default time of a job, and the time after which it is killed beyond that.
 SECONDS, GRACE = 60.0, 60.0
 
 
@@ -55,7 +55,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Piece:
-    """What is to be done with every instance, once.
+    """A task for every instance.
 
     seconds : the time that the work itself keeps to: of a call, if it makes several
     limit : the time of all calls; a worker that has not ended ``grace`` seconds later is killed
@@ -92,11 +92,11 @@ class Plan:
         """Read and check a plan file. Files that it names are relative to it."""
         file = Path(path)
         try:
-            return _parse(files.read_text(file), file)
+            with files.faults("cannot be read", file):
+                text = files.read_text(file)
+            return _parse(text, file)
         except InputError as error:
             raise error.located(file) from None
-        except OSError as error:
-            raise InputError(f"cannot be read: {files.reason(error)}", file=file) from None
 
 
 LIMITS = {
@@ -118,8 +118,8 @@ def _parse(text: str, file: Path) -> Plan:
         given = "is missing" if "format" not in content else f"is {content['format']!r}"
         raise InputError(f'{given}; this program reads format = "{FORMAT}"', field="format")
     top = {
-        "format": Field(fields.text),
-        "name": Field(fields.text, file.stem),
+        "format": Field(validation.text),
+        "name": Field(validation.text, file.stem),
         "limits": Field(fields.any_table, {}),
         "instances": Field(_tables),
         "tasks": Field(_tables),
@@ -142,7 +142,7 @@ def _parse(text: str, file: Path) -> Plan:
         pieces += found
         comparisons += settings
     return Plan(
-        table["name"], text, tuple(fields.distinct(sources)), tuple(pieces), tuple(comparisons),
+        table["name"], text, tuple(dict.fromkeys(sources)), tuple(pieces), tuple(comparisons),
         file,
     )  # fmt: skip
 
@@ -160,7 +160,7 @@ def _or(values: Options, defaults: Options) -> Options:
 
 # ------------------------------------------------------------------ instances
 
-FILES = {"files": Field(fields.list_of(fields.text))}
+FILES = {"files": Field(fields.list_of(validation.text))}
 FAMILY = {
     "family": Field(fields.one_of(families.NAMES), swept=True),
     "agents": Field(fields.whole(1), swept=True),
@@ -215,19 +215,19 @@ def _product(swept: dict[str, list[Any]], where: str) -> Iterator[Options]:
 
 # ------------------------------------------------------------------ tasks
 
-ORACLE = Field(fields.one_of(REGISTRY), "milp", swept=True)
+ASKING = {
+    "oracle": Field(fields.one_of(REGISTRY), "milp", swept=True),
+    "options": Field(fields.any_table, {}),
+    "seed": Field(fields.whole(0), 0, swept=True),
+}
 TASKS: dict[str, dict[str, Field]] = {
     "oracle": {
-        "oracle": ORACLE,
-        "options": Field(fields.any_table, {}),
-        "seed": Field(fields.whole(0), 0, swept=True),
+        **ASKING,
         "eta": Field(fields.real(), swept=True),
         "eta_fraction": Field(fields.real(-1.0, 1.0), swept=True),
     },
     "solve": {
-        "oracle": ORACLE,
-        "options": Field(fields.any_table, {}),
-        "seed": Field(fields.whole(0), 0, swept=True),
+        **ASKING,
         "epsilon": Field(fields.real(0.0, above=True), swept=True),
         "epsilon_share": Field(fields.real(0.0, above=True), EPSILON_SHARE, swept=True),
         "grid": Field(fields.one_of(get_args(GridName)), "angular", swept=True),
@@ -259,7 +259,7 @@ def _task(table: Any, where: str, limits: Options) -> tuple[list[Piece], list[Co
     if kind is None:
         raise InputError(f"is missing; give one of {', '.join(TASKS)}", field=f"{where}.task")
     fields.one_of(TASKS)(kind, f"{where}.task")
-    known = {"task": Field(fields.text), **TASKS[kind], **LIMITS}
+    known = {"task": Field(validation.text), **TASKS[kind], **LIMITS}
     values = fields.read_table(table, known, where)
     own = _or({name: values.pop(name) for name in LIMITS}, limits)
     values.pop("task")
@@ -288,7 +288,7 @@ def _repeated(pieces: list[Piece], own: Options, where: str) -> Iterator[Piece]:
 
 
 def _asking(kind: str, values: Options, where: str) -> list[Options]:
-    """The tasks that ask an oracle: one for each choice of its fields, seeds where they matter."""
+    """The tasks that ask an oracle: one per combination of fields, seeds only if randomised."""
     given = values.pop("options")
     single: dict[str, list[Any]] = {}
     single |= {name: [values.pop(name)] for name in ("sigma", "radius") if name in values}
@@ -319,7 +319,7 @@ def _asking(kind: str, values: Options, where: str) -> list[Options]:
 
 
 def _options(oracle: str, given: Options, where: str) -> Options:
-    """Options of an oracle, checked; those that say what is so anyway are left out."""
+    """Options of an oracle, checked; those equal to the default are left out."""
     defaults = options_of(oracle_named(oracle))
     found = {}
     for name, value in given.items():
@@ -354,9 +354,9 @@ def _comparison(
 
 
 def source_of(kind: type[Any]) -> str:
-    """What an oracle's class is: where it is defined, and a digest of its text.
+    """An oracle's class: where it is defined, and a digest of its source.
 
-    A class whose text cannot be had (typed at a prompt) is another one each time.
+    A class without source (typed at a prompt) is a different one each time.
     """
     try:
         text = inspect.getsource(kind)
@@ -371,7 +371,7 @@ def comparison_pieces(
     oracles: Mapping[str, Oracle],
     piece: Callable[..., Piece] = Piece,
 ) -> list[Piece]:
-    """A comparison: certificates to hold answers against, and every oracle with every seed."""
+    """A comparison: the reference certificates, and every oracle with every seed."""
     allowed, fractions = settings.reference_seconds, list(settings.eta_fractions)
     assert allowed is not None
     pieces = [

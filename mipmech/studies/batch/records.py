@@ -1,8 +1,8 @@
-"""What becomes of jobs: the one record of all studies, and the typed reading of it.
+"""The outcome of jobs: the one record of all studies, and its typed reading.
 
-Records and plans that mipmech wrote are read by msgspec into the dataclasses that they were written
-from: a type, a range or a field that does not fit makes a record unreadable, never a fault later.
-Texts are cleaned first, since a folder may come from a stranger.
+Records and plans are read by msgspec into the dataclasses that they were written from: a wrong
+type, range or field makes a record unreadable, and causes no failure later.
+Texts are cleaned first, since a folder may come from an untrusted source.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ Typed = TypeVar("Typed")
 
 # Where certificates and instances lie in a run's folder.
 CERTIFICATES, INSTANCES = "certificates", "instances"
-# Deeper than this, what strangers wrote is shown as an ellipsis.
+# Untrusted objects nested deeper than this are shown as an ellipsis.
 DEEPEST = 12
-# Strangers' texts that are longer are cut.
+# Longer untrusted texts are cut.
 LONGEST = 20_000
 
 
 @dataclass(frozen=True)
 class Subject:
-    """What has to be known of an instance without reading it.
+    """The facts about an instance that are needed without reading it.
 
     group : the family of a seeded instance; of others, the folder that they lie in
     ceiling : no rule gains more than this
-    known_gain, known_densities : what its file states of the optima (`model.known`)
+    known_gain, known_densities : the optima that its file states (`model.known`)
     """
 
     name: str
@@ -77,11 +77,11 @@ def instance_file(digest: str) -> str:
 
 @dataclass(frozen=True)
 class Bounds:
-    """What a job says of an optimum.
+    """The bounds that a job found on an optimum.
 
     what : "gain", "density" or "soft density"
-    status : "optimal", "gap", "feasible" (nothing is promised) or "infeasible"
-    level : on whose word the upper bound stands; None without one
+    status : "optimal", "gap", "feasible" (no upper bound) or "infeasible"
+    level : who vouches for the upper bound; None without one
     """
 
     what: str
@@ -102,7 +102,7 @@ class Allowed:
 
 @dataclass(frozen=True)
 class Record:
-    """What became of a job.
+    """The outcome of a job.
 
     status : "done", "failed", "timeout", "memory" or "crashed"
     reason : why there is no result; None if there is one
@@ -177,7 +177,7 @@ class Record:
         return max(0.0, 1 - self.lower / self.upper) if self.upper > 0 else 0.0
 
     def to_dict(self) -> dict[str, Any]:
-        """The object of its line."""
+        """The object in its line of the journal."""
         return cast("dict[str, Any]", msgspec.to_builtins(self))
 
 
@@ -207,9 +207,9 @@ def subject_of(sample: Instance, group: str) -> Subject:
 
 
 def typed(value: Any, kind: type[Typed], what: str) -> Typed:
-    """A value of ours, read back; `InputError` with the place in it if it does not fit.
+    """Read a value back; an `InputError` names the place that does not fit.
 
-    what : the thing that it should be, for the message
+    what : what the value should be, for the message
     """
     try:
         return msgspec.convert(cleaned(value), kind)
@@ -229,7 +229,7 @@ def record_of(line: dict[str, Any]) -> Record | None:
 
 
 def cleaned(value: Any, depth: int = 0) -> Any:
-    """The same value, without what is invisible or changes other characters in all its texts."""
+    """The same value; invisible and modifying characters are removed from all its texts."""
     if isinstance(value, str):
         text = value[:LONGEST]
         return text if text.isprintable() else clean(text)
@@ -246,9 +246,9 @@ def cleaned(value: Any, depth: int = 0) -> Any:
 class Records:
     """The records of a run.
 
-    last : the record that counts for each job: the last one
-    lines : how many there are, those that were tried again included
-    damaged : lines that cannot be understood; their jobs count as not done
+    last : the last record of each job, which is the one that counts
+    lines : their number, including repeated attempts
+    damaged : number of unreadable lines; their jobs count as not done
     """
 
     last: dict[str, Record]
@@ -257,7 +257,7 @@ class Records:
 
     @classmethod
     def of(cls, lines: Iterable[dict[str, Any] | None], whole: bool = True) -> Records:
-        """What counts of these; if not ``whole``, without the parts that take up much memory."""
+        """The last record of each job; if not ``whole``, without the parts that use much memory."""
         last: dict[str, Record] = {}
         count = damaged = 0
         for line in lines:

@@ -1,11 +1,11 @@
-"""Running the jobs of a plan: what is missing, nothing twice, and every end on the record.
+"""Running the jobs of a plan: each missing job once, with a record of every outcome.
 
-A job that ended is written to the journal at once and counts as done when its record has reached
-the disk, not before. A job whose worker died is tried once more; one that ran out of time or memory
-or failed is a record too, with the reason, and is tried again only if that is asked for.
+A finished job is written to the journal at once and counts as done only when its record has reached
+the disk. A job whose worker died is tried once more; one that failed or ran out of time or memory
+is recorded with the reason, and is tried again only on request.
 
-Ctrl-C once: no new jobs, and what runs is waited for. Twice, or a request to terminate, or the end
-of the time: what runs is dropped. Everything that ended before is kept in all cases.
+After one Ctrl-C no new jobs are started, and running jobs are completed. After a second one, a
+request to terminate, or the end of the time, running jobs are dropped. Finished jobs are kept.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from mipmech.studies.batch.tasks import JobResult, perform, prepare
 from mipmech.text import writable
 from mipmech.workers.executor import Ended, Executor, ExecutorLost, How, Task
 
-# How often the journal and the clock are looked at while workers work.
+# Seconds between two looks at the journal and the clock while workers run.
 HEARTBEAT = 0.05
-# What a record says of a job that ended in one of these ways.
+# The status in the record of a job that ended in one of these ways.
 STATUS: dict[How, str] = {
     "done": "done",
     "error": "failed",
@@ -63,8 +63,8 @@ class Clock:
 class Progress:
     """How far a run has come.
 
-    done : jobs on the record, whatever became of them; ``failed`` of them without a result
-    left : seconds that the rest is expected to take
+    done : recorded jobs, ``failed`` of them without a result
+    left : expected seconds until the end
     rate : jobs per second, lately
     """
 
@@ -79,10 +79,10 @@ class Progress:
 
 @dataclass(frozen=True)
 class RunSummary:
-    """What a run came to.
+    """The outcome of a run.
 
-    done, before : jobs that this run has put on the record, and those that were there already
-    failed : of all of them, those without a result, by what became of them
+    done, before : jobs that this run has recorded, and those that were recorded before
+    failed : all jobs without a result, by status
     stop : why it ended: "finished", "interrupted", "time", or what was lost
     """
 
@@ -122,22 +122,24 @@ def run(
 
     The folder must be locked by the caller (`RunFolder.locked`), the executor is closed by it.
 
-    retry : do those again that have no result
+    retry : repeat jobs that have no result
     part : (k, n), only the k-th of n parts of the jobs
-    say : receives what a person should know at once
+    say : receives messages for the user
     """
     jobs = part_of(expansion.jobs, part)
     records = folder.records(whole=False)
     with folder.journal() as journal:
-        loop = _JobLoop(expansion, jobs, folder, executor, timer, records, retry, clock or Clock())
-        loop.watch, loop.say = watch, say
-        stop = loop.run(journal)
-    # The journal is closed: what was given to it has settled, or it has said why not.
+        loop = _JobLoop(
+            expansion, jobs, folder, journal, executor, timer, records, retry, clock or Clock(),
+            watch, say,
+        )  # fmt: skip
+        stop = loop.run()
+    # The journal is closed: its records have settled, or it has raised its fault.
     try:
-        loop.settle(journal)
+        loop.settle()
     except JournalFault as fault:
         stop = str(fault)
-    return loop.summary(stop, expansion.broken)
+    return loop.summary(stop)
 
 
 def part_of(jobs: Sequence[Job], part: tuple[int, int]) -> list[Job]:
@@ -148,7 +150,7 @@ def part_of(jobs: Sequence[Job], part: tuple[int, int]) -> list[Job]:
 
 
 def _check(line: dict[str, Any]) -> None:
-    """Refuse to record what no reader would understand."""
+    """Refuse to record what cannot be read back."""
     record = record_of(line)
     if record is None:
         raise ValueError("it cannot be read back")
@@ -158,63 +160,51 @@ def _check(line: dict[str, Any]) -> None:
         reference_of(record)
 
 
+@dataclass(eq=False)
 class _JobLoop:
     """The state of a run."""
 
-    def __init__(
-        self,
-        expansion: Expansion,
-        jobs: Sequence[Job],
-        folder: RunFolder | MemoryRun,
-        executor: Executor,
-        timer: Timer,
-        records: Records,
-        retry: bool,
-        clock: Clock,
-    ) -> None:
-        self.expansion = expansion
-        self.jobs = {job.id: job for job in jobs}
-        self.folder = folder
-        self.executor = executor
-        self.timer = timer
-        self.clock = clock
-        self.watch: Callable[[Progress], None] | None = None
-        self.say: Callable[[str], None] = lambda _: None
-        self.attempts = {
-            key: record.attempt for key, record in records.last.items() if key in self.jobs
-        }
-        failed = records.failed
-        again = {key for key in self.attempts if retry and key in failed}
-        self.before = len(self.attempts) - len(again)
-        self.failed = Counter(
-            failed[key].status for key in self.attempts if key in failed and key not in again
-        )
-        todo = [job for job in jobs if job.id not in self.attempts or job.id in again]
+    expansion: Expansion
+    chosen: list[Job]
+    folder: RunFolder | MemoryRun
+    journal: Journal | Tee
+    executor: Executor
+    timer: Timer
+    records: Records
+    retry: bool
+    clock: Clock
+    watch: Callable[[Progress], None] | None
+    say: Callable[[str], None]
+
+    def __post_init__(self) -> None:
+        self.jobs = {job.id: job for job in self.chosen}
+        known = {key: found for key, found in self.records.last.items() if key in self.jobs}
+        self.attempts = {key: record.attempt for key, record in known.items()}
+        kept = {key: found for key, found in known.items() if found.done or not self.retry}
+        self.before = len(kept)
+        self.failed = Counter(record.status for record in kept.values() if not record.done)
+        todo = [job for job in self.chosen if job.id not in kept]
         self.waiting = todo[::-1]
         self.given: dict[str, datetime] = {}
         self.ended: dict[str, Ended] = {}
         self.deaths: Counter[str] = Counter()
         self.done = 0
         self.ctrl_c = 0
-        self.forecast = Forecast(todo, executor.slots)
-        self._learn(records)
         self.pace: list[tuple[float, int]] = []
-
-    def _learn(self, records: Records) -> None:
-        """What earlier jobs took tells what others will."""
-        for key, record in records.last.items():
-            if key in self.jobs and record.done:
+        self.forecast = Forecast(todo, self.executor.slots)
+        for key, record in known.items():
+            if record.done:
                 self.forecast.learn(self.jobs[key], record.seconds)
 
     # ------------------------------------------------------------ the loop
 
-    def run(self, journal: Journal | Tee) -> str:
-        """Until all is done, or something ends it: why it ended."""
+    def run(self) -> str:
+        """Run until all is done or something ends it; returns why it ended."""
         with self._listening():
             try:
                 told = False
                 self._tell("starting")
-                while self.waiting or self.executor.running or journal.pending:
+                while self.waiting or self.executor.running or self.journal.pending:
                     if self.ctrl_c > 1:
                         return "interrupted"
                     if self.ctrl_c == 1 and not told:
@@ -223,28 +213,27 @@ class _JobLoop:
                         self.say(f"finishing {count} jobs that run; Ctrl-C again drops them")
                     if self.timer.left == 0:
                         return "time"
-                    self._give(journal)
-                    if not self.executor.running and not journal.pending:
+                    self._give()
+                    if not self.executor.running and not self.journal.pending:
                         break  # after Ctrl-C, when nothing runs any more
                     for end in self.executor.wait(HEARTBEAT):
-                        self._take(end, journal)
+                        self._take(end)
                     if not self.executor.running and (self.ctrl_c or not self.waiting):
-                        time.sleep(min(HEARTBEAT, journal.window))  # only the disk is waited for
-                    self.settle(journal)
+                        time.sleep(min(HEARTBEAT, self.journal.window))  # for the disk
+                    self.settle()
             except (ExecutorLost, JournalFault) as fault:
                 return str(fault)
         return "interrupted" if self.waiting else "finished"
 
-    def _give(self, journal: Journal | Tee) -> None:
+    def _give(self) -> None:
         while self.waiting and self.executor.free and not self.ctrl_c:
             job = self.waiting.pop()
-            if job.fault is not None:
-                self._take(Ended(job.id, "error", reason=job.fault), journal)
-                continue
             try:
+                if job.fault is not None:
+                    raise InputError(job.fault)
                 sample = self.folder.instance(job.subject)
             except InputError as error:
-                self._take(Ended(job.id, "error", reason=str(error)), journal)
+                self._take(Ended(job.id, "error", reason=str(error)))
                 continue
             self.given[job.id] = self.clock.now()
             self.executor.give(
@@ -258,8 +247,8 @@ class _JobLoop:
                 )
             )
 
-    def _take(self, end: Ended, journal: Journal | Tee) -> None:
-        """A job has ended: put it on the record, or try it again."""
+    def _take(self, end: Ended) -> None:
+        """Record a job that has ended, or try it again."""
         job = self.jobs[end.key]
         if end.how == "interrupted":
             self.waiting.append(job)
@@ -272,17 +261,17 @@ class _JobLoop:
                 return
         self.ended[job.id] = end
         try:
-            journal.append(job.id, *self._record(job, end))
+            self.journal.append(job.id, *self._record(job, end))
         except (TypeError, ValueError) as fault:  # a bug, but not one to lose a run to
             end = self.ended[job.id] = Ended(
                 job.id, "error", None, f"its result cannot be recorded: {fault}", end.seconds,
                 end.memory, end.worker,
             )  # fmt: skip
-            journal.append(job.id, *self._record(job, end))
+            self.journal.append(job.id, *self._record(job, end))
 
-    def settle(self, journal: Journal | Tee) -> None:
+    def settle(self) -> None:
         """Count what has reached the disk."""
-        for key in journal.settled():
+        for key in self.journal.settled():
             end = self.ended.pop(key)
             self.done += 1
             self.forecast.note(self.jobs[key], end.seconds)
@@ -292,8 +281,8 @@ class _JobLoop:
             self._tell(self.expansion.label(self.jobs[key]))
 
     def _record(self, job: Job, end: Ended) -> tuple[dict[str, Any], dict[Any, bytes]]:
-        found: JobResult | None = end.result
-        certificate = None if found is None else found.certificate
+        found: JobResult = end.result or JobResult()
+        certificate = found.certificate
         record = Record(
             id=job.id,
             status=STATUS[end.how],
@@ -304,19 +293,20 @@ class _JobLoop:
             options=job.options,
             repetition=job.repetition,
             allowed=Allowed(job.seconds, job.limit, job.memory),
-            bounds=None if found is None else found.bounds,
+            bounds=found.bounds,
             seconds=end.seconds,
             memory=end.memory,
             started=self.given.get(job.id),
             ended=self.clock.now(),
             worker=end.worker,
-            made_by=None if found is None else found.made_by,
+            made_by=found.made_by,
             certificate=None if certificate is None else f"{CERTIFICATES}/{job.id}.json",
-            result=None if found is None else found.result,
-            events=() if found is None else found.events,
+            result=found.result,
+            events=found.events,
         )
-        attached, line = self.folder.certificate(job.id), record.to_dict()
+        line = record.to_dict()
         _check(line)
+        attached = self.folder.certificate(job.id)
         return line, {} if certificate is None else {attached: certificate}
 
     # ------------------------------------------------------------ telling
@@ -345,12 +335,12 @@ class _JobLoop:
         then, count = self.pace[0]
         return (self.done - count) / (now - then) if now > then else 0.0
 
-    def summary(self, stop: str, broken: tuple[str, ...]) -> RunSummary:
-        """What it came to."""
+    def summary(self, stop: str) -> RunSummary:
+        """The outcome of the run."""
         missing = len(self.jobs) - self.before - self.done
         return RunSummary(
             str(self.folder.path), len(self.jobs), self.done, self.before, dict(self.failed),
-            missing, stop, self.timer.seconds, broken,
+            missing, stop, self.timer.seconds, self.expansion.broken,
         )  # fmt: skip
 
     # ------------------------------------------------------------ Ctrl-C

@@ -1,4 +1,4 @@
-"""How a run stands, read from its folder, also while it goes on."""
+"""The state of a run, read from its folder, also while it is running."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from mipmech.studies.batch.folder import RunFolder
 
 @dataclass(frozen=True)
 class RunStatus:
-    """How a run stands.
+    """The state of a run.
 
-    counts : jobs of its plan by what has become of them; "missing" those without a record
+    counts : jobs of its plan by status; "missing" are those without a record
     kinds : the same for each kind of task
-    other : records of jobs that are not in its plan (it was another one before, or was merged)
-    damaged : lines of the record that cannot be understood; their jobs will be done again
-    busy : who is writing in the folder at the moment
+    other : records of jobs of an earlier plan, or of a merged run
+    damaged : number of unreadable records; their jobs will be repeated
+    busy : the process that is writing in the folder
     failures : label and reason of the jobs that have no result
     """
 
@@ -39,7 +39,7 @@ class RunStatus:
 
 
 def status_of(path: str | Path) -> RunStatus:
-    """How the run in a folder stands."""
+    """The state of the run in a folder."""
     folder = RunFolder.open(path)
     busy = folder.busy
     plan = folder.plan()

@@ -1,14 +1,14 @@
-"""What a job does: one call of an oracle, Algorithm 1, a certificate, or a part of a comparison.
+"""The work of a job: one call of an oracle, Algorithm 1, a certificate, or a part of a comparison.
 
-`perform` runs inside a worker, which needs no files: the instance comes with the call, and all that
-it found goes back with the answer, a certificate included.
+`perform` runs inside a worker, which needs no files: the instance comes with the call, and all
+results, a certificate included, are returned.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,19 +33,19 @@ from mipmech.studies.batch.records import CERTIFICATES, Bounds, Options, Step, i
 
 @dataclass(frozen=True)
 class JobResult:
-    """What a job found.
+    """The result of a job.
 
     result : the object that the command of the same name prints under ``--json``
     events : the bounds over time
-    certificate : the text of a certificate file, if it left one
+    certificate : the text of a certificate file, if there is one
     made_by : versions and machine
     """
 
-    result: dict[str, Any]
-    bounds: Bounds
+    result: dict[str, Any] | None = None
+    bounds: Bounds | None = None
     events: tuple[Step, ...] = ()
     certificate: bytes | None = None
-    made_by: dict[str, Any] = field(default_factory=dict)
+    made_by: dict[str, Any] | None = None
 
 
 def perform(
@@ -121,8 +121,8 @@ def _certify(sample: Instance, options: Options, seconds: float, _: Oracle | Non
 
 
 def _certificate_file(found: Certificate) -> bytes:
-    """The file as it will lie in the run's folder, beside the folder of instances."""
-    # A worker knows no such folder: what counts is where the two files lie to each other.
+    """The certificate file as stored in the run's folder, beside the folder of instances."""
+    # A worker does not know that folder: only the relative place of the two files matters.
     root = Path("/folder")
     named = replace(found.instance, path=root / instance_file(found.instance.digest))
     content = replace(found, instance=named).content(root / CERTIFICATES)

@@ -1,4 +1,4 @@
-"""A comparison, put together from the records that are there so far.
+"""A comparison, assembled from the records so far.
 
 Jobs that several comparisons of a plan share are done once. Of repetitions only the first counts.
 """
@@ -30,10 +30,10 @@ def assemble(
     records: Mapping[str, Record],
     left_out: Sequence[str] = (),
 ) -> Comparison:
-    """What these records say of a comparison.
+    """The comparison that these records hold.
 
     jobs : of its plan
-    records : job -> what became of it (`Records.last`); may lack any
+    records : job -> its record (`Records.last`); may lack any
     left_out : instances that are others under another name, in words
     """
     mine = [job for job in jobs if job.fault is None and _belongs(job, settings)]
@@ -90,9 +90,9 @@ def _problem(
     certified: Mapping[Question, Reference],
     runs: Sequence[Run],
 ) -> tuple[Problem, list[str]]:
-    """An instance with its references, and what is wrong with what its file states of them.
+    """An instance with its references, and the doubts about the statements of its file.
 
-    Where a certificate is missing, there is what is true without it.
+    A missing certificate is replaced by trivial bounds.
     """
     settled, doubts = [], []
     for fraction in (None, *settings.eta_fractions):

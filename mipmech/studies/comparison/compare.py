@@ -1,4 +1,4 @@
-"""Ask oracles the same questions under the same limits, and hold the answers against proofs.
+"""Ask oracles the same questions under the same limits, and compare the answers with proofs.
 
 A comparison is a batch of one task (`studies.batch`), in memory or in a run's folder: for every
 instance certificates of the greatest gain and of the greatest density at each η (the references);
@@ -11,7 +11,7 @@ from __future__ import annotations
 import operator
 import pickle
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager, closing, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -70,7 +70,7 @@ def compare(
     seconds_per_call : float
         The time of each call.
     full_time : bool
-        Heuristics go on until that time is over, instead of stopping when they are content.
+        Heuristics use all of that time, instead of stopping by their own rule.
     reference_seconds : float, optional
         The time of each certificate; five calls, and at least 10 s, by default.
     workers : int, optional
@@ -79,13 +79,13 @@ def compare(
     executor : callable, optional
         Makes another executor, such as `mipmech.workers.dask.Cluster`, instead.
     retry : bool
-        Jobs of the folder without a result are done again.
+        Repeat jobs of the folder that have no result.
     out : str or Path, optional
-        A run's folder. What is on record there is not done again.
+        A run's folder. Jobs recorded there are not repeated.
     budget : Budget, optional
-        Limits the whole; what is finished by then is kept.
+        Limits the whole comparison; results finished by then are kept.
     watch, say : callable, optional
-        Receive progress, and what a person should know at once.
+        Receive progress, and messages for the user.
 
     Returns
     -------
@@ -180,7 +180,7 @@ def _executor(
 ) -> AbstractContextManager[Executor | None]:
     if executor is not None:
         return executor()
-    return closing(InProcess()) if workers == 1 else Processes(workers or cores())
+    return InProcess() if workers == 1 else Processes(workers or cores())
 
 
 def sources_of(given: Instance | str | Path) -> list[Source]:

@@ -31,7 +31,7 @@ from mipmech.studies.spread import Spread
 from mipmech.text import count
 
 FORMAT = "mipmech/comparison@2"
-# Whoever reaches this share of the optimum has nearly found it.
+# A value of at least this share of the optimum nearly attains it.
 NEARLY = 0.99
 # Columns of the table of all calls.
 CALLS = (
@@ -72,7 +72,7 @@ class Violation:
 
 @dataclass(frozen=True)
 class OracleSummary:
-    """What an oracle came to over a set of problems.
+    """The results of an oracle on a set of problems.
 
     density, gain, gain_two : quality, over instances × η × seeds, and over instances × seeds
     seed_spread : greatest minus least quality over seeds for the same question; None for one seed
@@ -98,7 +98,7 @@ class OracleSummary:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison:
-    """Everything that was asked and answered.
+    """All questions and answers of a comparison.
 
     Attributes
     ----------
@@ -113,11 +113,11 @@ class Comparison:
     seconds : float
         Of work by all workers.
     complete : bool
-        Whether everything was asked; if not, what is here is valid all the same.
+        Whether everything was asked; if not, the results so far are valid all the same.
     doubts : tuple of str
-        What instance files state and these results refute.
+        Statements of instance files that these results refute.
     left_out : tuple of str
-        Instances that are others under another name.
+        Duplicates of other instances under another name.
     stop : str
         Why the run ended; empty if it was read from a folder.
     unwritten : str, optional
@@ -250,12 +250,17 @@ class Comparison:
 
     @cached_property
     def best_found(self) -> dict[tuple[str, float], float]:
-        """(instance, η as a fraction) -> the greatest density that anybody found, proof or not."""
+        """(instance, η as a fraction) -> the greatest density known, found here or stated."""
+        return self._greatest(stated=True)
+
+    def _greatest(self, stated: bool) -> dict[tuple[str, float], float]:
+        """The greatest density that an oracle or a reference has; with or without stated ones."""
         found: dict[tuple[str, float], float] = {}
         for oracle in self.oracles:
             for run, call, bounds in self._density_calls(oracle):
                 question = run.instance, call.eta_fraction
-                found[question] = max(found.get(question, bounds.lower), call.lower)
+                known = bounds.lower if stated or bounds.level != "stated" else 0.0
+                found[question] = max(found.get(question, known), call.lower)
         return found
 
     def _shares_of_best_found(
@@ -268,7 +273,7 @@ class Comparison:
                 yield call.lower / best
 
     def summary(self, oracle: str, problems: Sequence[Problem] | None = None) -> OracleSummary:
-        """What the oracle came to.
+        """The results of an oracle.
 
         Parameters
         ----------
@@ -360,29 +365,25 @@ class Comparison:
     def violations(self) -> list[Violation]:
         """Values above a bound of ours, or above an oracle's own; there must be none."""
         found = []
-        calls = [
-            (run, call, bounds, f"density at η = {call.eta_fraction:g} ‖P w_f‖")
-            for oracle in self.oracles
-            for run, call, bounds in self._density_calls(oracle)
-        ]
-        reached: dict[tuple[str, float], float] = {}
-        for run, call, bounds, _ in calls:
-            question, proved = (run.instance, call.eta_fraction), bounds.level != "stated"
-            values = (reached.get(question, 0.0), call.lower, bounds.lower * proved)
-            reached[question] = max(values)
-        for run, call, bounds, what in calls:
-            if call.lower > bounds.upper and bounds.level != "stated":
-                found.append(Violation(run.instance, run.oracle, what, call.lower, bounds.upper))
-            best = reached[run.instance, call.eta_fraction]
-            if call.upper is not None and best > call.upper:
-                found.append(
-                    Violation(run.instance, run.oracle, f"bound of {what}", best, call.upper)
-                )
+
+        def check(run: Run, what: str, value: float, upper: float) -> None:
+            if value > upper:
+                found.append(Violation(run.instance, run.oracle, what, value, upper))
+
+        reached = self._greatest(stated=False)
+        for oracle in self.oracles:
+            for run, call, bounds in self._density_calls(oracle):
+                what = f"density at η = {call.eta_fraction:g} ‖P w_f‖"
+                if bounds.level != "stated":
+                    check(run, what, call.lower, bounds.upper)
+                if call.upper is not None:
+                    best = reached[run.instance, call.eta_fraction]
+                    check(run, f"bound of {what}", best, call.upper)
         for run in self.runs:
             bounds = self.by_digest[run.instance].gain
-            for value in (run.gain, run.gain_two):
-                if value > bounds.upper and bounds.level != "stated":
-                    found.append(Violation(run.instance, run.oracle, "gain", value, bounds.upper))
+            if bounds.level != "stated":
+                check(run, "gain", run.gain, bounds.upper)
+                check(run, "gain", run.gain_two, bounds.upper)
         return found
 
     def rows(self) -> list[tuple[Entry, ...]]:

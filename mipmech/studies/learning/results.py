@@ -374,12 +374,8 @@ class LearningCurve:
 def make_folder(folder: str | Path) -> Path:
     """Make a folder for results, or raise `InputError`: better before the work than after it."""
     path = Path(folder)
-    try:
+    with files.faults("cannot be made a folder", path, "out"):
         path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(
-            f"cannot be made a folder: {files.reason(error)}", file=path, field="out"
-        ) from None
     return path
 
 
