@@ -11,7 +11,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from mipmech.checker.content import Look
+from mipmech.checker.content import Look, reject
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -31,6 +31,29 @@ def fractions(values: Floats) -> list[Fraction]:
 def dot(a: list[Fraction], b: list[Fraction]) -> Fraction:
     """Σ a_i b_i."""
     return sum((x * y for x, y in zip(a, b, strict=True) if x and y), Fraction(0))
+
+
+def eliminated(
+    matrix: list[list[int]], right: list[list[int]], look: Look
+) -> tuple[list[list[int]], int]:
+    """X and d with matrix·X = d·right, for a symmetric positive definite matrix of whole numbers.
+
+    Bareiss' elimination: every division leaves no rest, so numbers stay short.
+    """
+    size, previous = len(matrix), 1
+    table = [[*a, *b] for a, b in zip(matrix, right, strict=True)]
+    for pivot in range(size):
+        chosen = table[pivot]
+        if not chosen[pivot]:
+            reject("the rows of the view are dependent")
+        for i in range(size):
+            look()
+            if i != pivot:
+                factor, by = chosen[pivot], table[i][pivot]
+                pairs = zip(table[i], chosen, strict=True)
+                table[i] = [(factor * a - by * b) // previous for a, b in pairs]
+        previous = chosen[pivot]
+    return [row[size:] for row in table], previous
 
 
 def root(value: Fraction) -> tuple[Fraction, Fraction]:

@@ -10,7 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mipmech.checker.content import Look, number_at, numbers, object_at, reject, text_at
-from mipmech.checker.exact import CHUNK, dot, fractions, root, sum_of_products, up, whole
+from mipmech.checker.exact import (
+    CHUNK,
+    dot,
+    eliminated,
+    fractions,
+    root,
+    sum_of_products,
+    up,
+    whole,
+)
 from mipmech.model.instance import Instance
 
 Floats = NDArray[np.float64]
@@ -28,44 +37,53 @@ class ExactInstance:
         self.quality = fractions(instance.quality)
         view = instance.view
         self.columns = None if view.columns is None else set(view.columns)
-        self.rows = [fractions(view.matrix[row]) for row in view.rows]
-        self.rank = len(self.rows) if self.columns is None else len(self.columns)
-        self.seen = self.project(self.quality)
+        # Independent rows that span what the planner sees; a common factor changes nothing.
+        self.rows = [whole(view.matrix[row])[0].tolist() for row in view.rows]
+        self.rank = len(self.rows) if view.columns is None else len(view.columns)
+        self.seen = self._seen()
         self.seen_square = dot(self.seen, self.seen)
 
-    def project(self, vector: list[Fraction]) -> list[Fraction]:
-        """The orthogonal projection onto the row space of B."""
+    def _seen(self) -> list[Fraction]:
+        """P w_f, the orthogonal projection of w_f onto the row space of B."""
         if self.columns is not None:
-            return [v if j in self.columns else Fraction(0) for j, v in enumerate(vector)]
-        # Normal equations B Bᵀ x = B vector, by elimination; the rows are independent.
-        table = [[*(dot(a, b) for b in self.rows), dot(a, vector)] for a in self.rows]
-        for pivot, chosen in enumerate(table):
-            if not chosen[pivot]:
-                reject("the rows of the view are dependent")
-            for i, row in enumerate(table):
-                if i != pivot and row[pivot]:
-                    factor = row[pivot] / chosen[pivot]
-                    table[i] = [a - factor * b for a, b in zip(row, chosen, strict=True)]
-        x = [row[-1] / row[i] for i, row in enumerate(table)]
-        return [dot(x, [row[j] for row in self.rows]) for j in range(len(vector))]
+            return [v if j in self.columns else Fraction(0) for j, v in enumerate(self.quality)]
+        _, (x,) = self._normal(self.instance.quality[None])
+        return [dot(x, [Fraction(row[j]) for row in self.rows]) for j in range(len(self.quality))]
+
+    def _normal(self, vectors: Floats) -> tuple[list[list[Fraction]], list[list[Fraction]]]:
+        """For each vector v (a row): B v, and the x with B Bᵀ x = B v."""
+        given, shift = whole(vectors)
+        right = [[sum(a * b for a, b in zip(row, v, strict=True)) for v in given.tolist()]
+                 for row in self.rows]  # fmt: skip
+        gram = [[sum(a * b for a, b in zip(row, other, strict=True)) for other in self.rows]
+                for row in self.rows]  # fmt: skip
+        solved, determinant = eliminated(gram, right, self.look)
+        scale = 1 << shift
+        return (
+            [[Fraction(value, scale) for value in column] for column in zip(*right, strict=True)],
+            [[Fraction(value, scale * determinant) for value in column]
+             for column in zip(*solved, strict=True)],
+        )  # fmt: skip
 
     def frame_error(self, frame: Floats) -> Fraction:
         """ε with ‖F − F*‖ ≤ ε for some exactly orthonormal basis F* of the row space of B.
 
-        With ΠF the projection of F's rows, a = ‖F − ΠF‖ and G = ΠF·ΠFᵀ, the rows of
-        F* = G^(−1/2)·ΠF are such a basis, and ‖F* − ΠF‖ = ‖I − G^(1/2)‖ ≤ ‖I − G‖.
+        With Π the projection onto it, a = ‖F − ΠF‖ and G = ΠF·ΠFᵀ = FΠFᵀ, the rows of
+        F* = G^(−1/2)·ΠF are such a basis, and ‖F* − ΠF‖ = ‖I − G^(1/2)‖ ≤ ‖I − G‖. By Pythagoras
+        a² = ‖F‖² − tr G.
         """
-        rows = [fractions(row) for row in frame]
-        inside = [self.project(row) for row in rows]
-        off = sum(
-            ((a - b) ** 2 for f, g in zip(rows, inside, strict=True)
-             for a, b in zip(f, g, strict=True)), Fraction(0),
-        )  # fmt: skip
-        gram = sum(
-            ((dot(f, g) - (i == j)) ** 2 for i, f in enumerate(inside)
-             for j, g in enumerate(inside)), Fraction(0),
-        )  # fmt: skip
-        return root(off)[1] + root(gram)[1]
+        if self.columns is None:
+            right, x = self._normal(frame)
+        else:
+            right = x = [fractions(row) for row in frame[:, sorted(self.columns)]]
+        gram = [[dot(a, b) for b in x] for a in right]
+        uneven = sum(
+            ((value - (i == j)) ** 2 for i, row in enumerate(gram) for j, value in enumerate(row)),
+            Fraction(0),
+        )
+        size = sum((dot(row, row) for row in map(fractions, frame)), Fraction(0))
+        off = size - sum((gram[i][i] for i in range(len(gram))), Fraction(0))
+        return root(off)[1] + root(uneven)[1]
 
     def rule(self, witness: dict[str, Any]) -> list[Fraction]:
         """The witness's weights, exactly: a rule on what the planner sees."""

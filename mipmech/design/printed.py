@@ -45,8 +45,10 @@ SWALLOWED = 0.9
 MISSTATED = 1e-3
 # Thresholds that are graded exactly before one is taken, best first.
 TRIED = 20
-# Weights are moved by one in their last digit so often, if that costs fewer looks at agents.
-SWEEPS, MOVES = 8, 2_000_000
+# Weights are moved by one in their last digit so often, if that costs fewer looks at agents; a
+# rational product, of which a rule on a general view takes one for each number of the view, costs
+# as much as so many.
+SWEEPS, MOVES, PRODUCT = 8, 2_000_000, 50
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,6 +204,9 @@ class _Press:
         self.measure: Measure = measure
         self.instance = instance = found.instance
         self.names = instance.feature_names
+        self.rational = (
+            0 if instance.view.columns is not None else PRODUCT * instance.view.matrix.size
+        )
         units = instance.units
         self.scale = np.ones(instance.width) if units is None else np.array(units.scale)
         counts = instance.weights > 0
@@ -229,7 +234,7 @@ class _Press:
             rounded[largest] = Decimal(1).copy_sign(Decimal(float(weights[largest])))
         place = _place(fine)
         best = self._graded(rounded, place, digits)
-        looks = 2 * self.instance.size * sum(map(bool, rounded))
+        looks = 2 * (self.instance.size + self.rational) * sum(map(bool, rounded))
         for _ in range(min(SWEEPS, MOVES // looks)):
             if best.share >= PRINTED_SHARE:
                 break

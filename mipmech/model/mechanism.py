@@ -141,7 +141,7 @@ class Mechanism:
         if instance.view.columns is None and view_weights is None:
             w = np.array(mechanism.weights)
             validation.length(w, instance.width, "weights", "one per feature")
-            v = nearest_view_weights(instance, w)
+            v = _nearest_view_weights(instance, w)
             mechanism = replace(mechanism, view_weights=tuple(v.tolist()))
         mechanism.exact_weights(instance)
         return mechanism
@@ -220,7 +220,7 @@ class Mechanism:
         return np.ldexp(weights, -exponent), Fraction(self.threshold) * Fraction(2) ** -exponent
 
 
-def nearest_view_weights(instance: Instance, weights: Floats) -> Floats:
+def _nearest_view_weights(instance: Instance, weights: Floats) -> Floats:
     """The v whose Bᵀv is nearest to the weights: normal equations in rationals, then rounded."""
     matrix, independent = instance.view.matrix, list(instance.view.rows)
     rows = matrix[independent]

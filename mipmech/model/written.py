@@ -21,7 +21,7 @@ import numpy as np
 from mipmech import files, validation
 from mipmech.errors import InputError, did_you_mean, shorten
 from mipmech.model.instance import Instance
-from mipmech.model.mechanism import Mechanism, nearest_view_weights
+from mipmech.model.mechanism import Mechanism
 from mipmech.rationals import clamped, fractions
 from mipmech.tolerances import LARGEST_IN_RULES, OUT_OF_VIEW
 
@@ -261,7 +261,10 @@ def on_sight(instance: Instance, given: Sequence[Fraction]) -> OnSight:
     rounded = np.array([clamped(w) for w in weights])
     if instance.view.columns is not None:
         return OnSight(Mechanism.on(instance, rounded, 0.0), shift, weights)
-    v = nearest_view_weights(instance, rounded)
+    # Near is enough: what counts is Bᵀv, exactly.
+    v = np.zeros(len(instance.view.matrix))
+    rows = list(instance.view.rows)
+    v[rows] = np.linalg.lstsq(instance.view.matrix[rows].T, rounded)[0]
     if not v.any():
         return OnSight(Mechanism(tuple(rounded), 0.0), shift, weights, 1.0)
     mechanism = Mechanism.on_view(instance, v, 0.0)

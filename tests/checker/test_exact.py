@@ -11,8 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mipmech
+from mipmech import Instance
 from mipmech.checker import exact
 from mipmech.checker.agents import Weights
+from mipmech.checker.content import Rejected
+from mipmech.checker.exact import eliminated
 from mipmech.checker.leaves import no_look
 from mipmech.checker.witness import ExactInstance
 from mipmech.theory.projection import gain_ceiling
@@ -121,3 +124,47 @@ def test_outcomes_do_not_depend_on_how_agents_are_cut(seed, chunk):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("mipmech.checker.witness.CHUNK", chunk)
         assert found.outcome(w, threshold) == outcome
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_elimination_solves(seed):
+    """matrix · X = d · right, against products in whole numbers."""
+    rng = np.random.default_rng(seed)
+    size, count = int(rng.integers(1, 6)), int(rng.integers(1, 4))
+    rows = rng.integers(-50, 50, (size, size + 2)).astype(object)
+    matrix = (rows @ rows.T).tolist()
+    right = rng.integers(-50, 50, (size, count)).astype(object)
+    x, d = eliminated(matrix, right.tolist(), lambda: None)
+    assert d > 0
+    assert (np.array(matrix, object) @ np.array(x, object) == d * right).all()
+
+
+def test_dependent_rows_are_rejected():
+    with pytest.raises(Rejected, match="dependent"):
+        eliminated([[1, 2], [2, 4]], [[1], [1]], lambda: None)
+
+
+@pytest.mark.parametrize("kind", ["view", "visible"])
+def test_the_error_of_a_frame_is_that_of_its_definition(kind):
+    """‖F − ΠF‖ + ‖I − ΠF·ΠFᵀ‖, with a projection computed in floats, and far from rounding."""
+    rng = np.random.default_rng(4)
+    rows = rng.standard_normal((3, 5)) if kind == "view" else np.eye(5)[[0, 2, 3]]
+    seen = {"view": rows} if kind == "view" else {"visible": [0, 2, 3]}
+    sample = Instance.from_arrays(rng.standard_normal((4, 5)), np.ones(5), cost=1.0, **seen)
+    inside = ExactInstance(sample, lambda: None)
+    basis = np.linalg.qr(rows.T)[0].T
+    frame = basis + 1e-3 * rng.standard_normal((3, 5))
+    projected = frame @ basis.T @ basis
+    expected = np.linalg.norm(frame - projected)
+    expected += np.linalg.norm(projected @ projected.T - np.eye(3))
+    assert float(inside.frame_error(frame)) == pytest.approx(expected, rel=1e-9)
+
+
+def test_a_view_of_many_dimensions_looks_at_the_clock():
+    """Its frame took minutes without one: no limit held."""
+    rng = np.random.default_rng(4)
+    rows = np.linalg.qr(rng.standard_normal((20, 10)))[0].T
+    sample = Instance.from_arrays(rng.standard_normal((4, 20)), np.ones(20), cost=1.0, view=rows)
+    looks: list[int] = []
+    ExactInstance(sample, lambda: looks.append(1)).frame_error(rows)
+    assert len(looks) >= 200
