@@ -18,6 +18,7 @@ from mipmech.design.certificate import Certificate
 from mipmech.design.describe import Description
 from mipmech.design.folds import FoldResults
 from mipmech.design.printed import Measure, PrintedRule, printed
+from mipmech.model.edge import movers
 from mipmech.model.geometry import Geometry, seen_square
 from mipmech.model.grading import Recount
 from mipmech.model.instance import Instance
@@ -341,9 +342,10 @@ def held_out_entry(found: FoldResults | None, gain: Fraction) -> dict[str, str]:
 
 def _effect(found: Recount) -> str:
     """What a rule does to mean quality, and to how many."""
+    moving = float(found.share(movers(found)))
     return (
         f"mean quality rises from {float(found.baseline):.6g} to {float(found.value):.6g};"
-        f" {float(found.density):.1%} move, {float(found.accepted_share):.1%} are accepted"
+        f" {moving:.1%} move, {float(found.accepted_share):.1%} are accepted"
     )
 
 
