@@ -78,9 +78,10 @@ def outside(found: Recount, agents: Numbers) -> dict[str, str]:
         return {}
     name = found.instance.feature_names[beyond.feature]
     end = beyond.high if beyond.reached > beyond.high else beyond.low
-    others = f", and {count(len(beyond.others), 'more feature')}" * bool(beyond.others)
+    others = f" (and {count(len(beyond.others), 'more feature')})" * bool(beyond.others)
+    leave = "of them leaves" if beyond.agents == 1 else "of them leave"
     return {
-        "outside": f"{beyond.agents:,} of them leave the data: {name} reaches {beyond.reached:.4g},"
+        "outside": f"{beyond.agents:,} {leave} the data: {name} reaches {beyond.reached:.4g},"
         f" where the data end at {end:.4g}{others}"
     }
 

@@ -426,7 +426,7 @@ def test_the_command(capsys, tmp_path):
     assert "2 oracles on 2 instances" in out
     assert "greatest gain known for 2 of 2" in out
     assert "random" in out
-    assert "0 s left" in err
+    assert "12 of 12 done" in err
     assert len(again(tmp_path / "run").runs) == 2 * 3
     page = tmp_path / "page.html"
     status, out, _ = run(capsys, "report", tmp_path / "run", "-o", page)
