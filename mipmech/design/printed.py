@@ -6,9 +6,10 @@ allows, and then the threshold is found again among the multiples of a power of 
 is a rule in its own right, and its gain is the exact one. It keeps clear of the ends of all reaches
 by more than plain arithmetic errs (`model.edge`).
 
-On a general view, weights on features in few digits lie only nearly in the row space. What is
-graded is the nearest rule on the view, and as many digits are printed as make the difference
-harmless.
+On a general view whose rows have few digits, the weights of the rows are rounded, so that the rule
+printed is one that the planner can compute. Otherwise weights on features in few digits lie only
+nearly in the row space: what is graded is the nearest rule on the view, and as many digits are
+printed as make the difference harmless.
 """
 
 from __future__ import annotations
@@ -43,6 +44,8 @@ FEWEST, MOST = 3, 15
 SWALLOWED = 0.9
 # On a general view, plain arithmetic with the printed weights gives the gain up to this share.
 MISSTATED = 1e-3
+# Rows of a view with no more digits than this, when rounded to so many, are printed as they are.
+SHORT, DIGITS = 6, 12
 # Thresholds that are graded exactly before one is taken, best first.
 TRIED = 20
 # Weights are moved by one in their last digit so often, if that costs fewer looks at agents; a
@@ -181,8 +184,8 @@ def _good(rule: PrintedRule) -> bool:
     return rule.share >= PRINTED_SHARE and rule.misstated <= MISSTATED
 
 
-def _merit(rule: PrintedRule) -> tuple[bool, Fraction]:
-    return rule.misstated <= MISSTATED, rule.share
+def _merit(rule: PrintedRule) -> tuple[bool, bool, Fraction]:
+    return rule.off <= NEARLY, rule.misstated <= MISSTATED, rule.share
 
 
 def check_digits(digits: int | None) -> None:
@@ -195,8 +198,10 @@ class _Press:
     """Rounds one rule.
 
     reach : how far people move on average, or could if nobody does
-    weights : (n,) array, in the user's units
-    spreads : (n,) array, how much each feature varies, or moves, in the user's units
+    terms : what gets a rounded coefficient each: the features, or the rows of a view in few digits,
+        by feature and in the user's units
+    coefficients : (t,) array, one for each term
+    spreads : (t,) array, how much each term varies, or moves
     """
 
     def __init__(self, found: Recount, measure: Measure) -> None:
@@ -204,9 +209,6 @@ class _Press:
         self.measure: Measure = measure
         self.instance = instance = found.instance
         self.names = instance.feature_names
-        self.rational = (
-            0 if instance.view.columns is not None else PRODUCT * instance.view.matrix.size
-        )
         units = instance.units
         self.scale = np.ones(instance.width) if units is None else np.array(units.scale)
         counts = instance.weights > 0
@@ -215,10 +217,20 @@ class _Press:
             self.reach = found.soft_density / float(found.density)
         if not len(movers) or self.reach == 0:
             self.reach = float(np.median(1 / instance.cost[counts]))
-        around = np.abs(instance.agents[counts] - instance.centre).mean(axis=0)
-        self.spreads = np.maximum(2 * around, self.reach) * self.scale
-        weights = np.array(found.mechanism.weights) / np.abs(found.mechanism.weights).max()
-        self.weights: Floats = weights / self.scale
+        view = instance.view
+        self.rational = 0 if view.columns is not None else PRODUCT * view.matrix.size
+        # What takes agents to the values of the terms.
+        matrix, coefficients = np.diag(self.scale), np.array(found.mechanism.weights) / self.scale
+        self.terms = [[Decimal(int(value)) for value in row] for row in np.eye(len(matrix))]
+        if view.columns is None and found.mechanism.view_weights is not None:
+            rows = view.matrix[list(view.rows)]
+            short = [[Decimal(f"{w:.{DIGITS}g}") for w in row] for row in rows / self.scale]
+            if max(len(w.normalize().as_tuple().digits) for row in short for w in row) <= SHORT:
+                self.terms, matrix = short, rows
+                coefficients = np.array(found.mechanism.view_weights)[list(view.rows)]
+        offsets = np.abs((instance.agents[counts] - instance.centre) @ matrix.T).mean(axis=0)
+        self.spreads = np.maximum(2 * offsets, self.reach * np.linalg.norm(matrix, axis=1))
+        self.coefficients: Floats = coefficients
 
     def rule(self, digits: int, clear: bool) -> PrintedRule:
         """The best of the rules that were tried with so many digits.
@@ -226,39 +238,44 @@ class _Press:
         clear : whether its threshold keeps clear of the ends of reaches
         """
         self.room = 1.0 if clear else 0.0
-        weights, fine = self._leading(digits)
+        given, fine = self._leading(digits)
         places = [_place(fine / spread) for spread in self.spreads]
-        rounded = [_at(w, place) for w, place in zip(weights, places, strict=True)]
-        if not any(rounded):  # one digit of many like weights: keep the largest
-            largest = int(np.argmax(np.abs(weights)))
-            rounded[largest] = Decimal(1).copy_sign(Decimal(float(weights[largest])))
+        rounded = [_at(c, place) for c, place in zip(given, places, strict=True)]
+        if not any(rounded):  # one digit of many like coefficients: keep the largest
+            largest = int(np.argmax(np.abs(given)))
+            rounded[largest] = Decimal(1).copy_sign(Decimal(float(given[largest])))
         place = _place(fine)
         best = self._graded(rounded, place, digits)
         looks = 2 * (self.instance.size + self.rational) * sum(map(bool, rounded))
         for _ in range(min(SWEEPS, MOVES // looks)):
             if best.share >= PRINTED_SHARE:
                 break
-            tried = [self._graded(near, place, digits) for near in _neighbours(rounded, places)]
-            better = max(tried, key=lambda rule: rule.share, default=best)
+            tried = [(self._graded(near, place, digits), near)
+                     for near in _neighbours(rounded, places)]  # fmt: skip
+            better, near = max(tried, key=lambda pair: pair[0].share, default=(best, rounded))
             if better.share <= best.share:
                 break
-            best = better
-            rounded = [better.weights.get(name, Decimal(0)) for name in self.names]
+            best, rounded = better, near
         return best
 
     def _leading(self, digits: int) -> tuple[Floats, float]:
-        """Weights of which the largest is 1, and what a score is rounded to."""
-        weights = self.weights.copy()
+        """Coefficients of which the largest is 1, and what a score is rounded to."""
+        given = self.coefficients.copy()
+        terms = np.array(self.terms, dtype=np.float64) * self.scale
         for _ in range(2):  # once more without those that do not matter
-            weights /= np.abs(weights).max()
-            fine = self.reach * float(np.linalg.norm(weights * self.scale)) * 10.0**-digits
-            weights[np.abs(weights) * self.spreads < fine / 2] = 0.0
-        return weights, fine
+            given /= np.abs(given).max()
+            fine = self.reach * float(np.linalg.norm(given @ terms)) * 10.0**-digits
+            given[np.abs(given) * self.spreads < fine / 2] = 0.0
+        return given, fine
 
     def _graded(self, rounded: list[Decimal], place: int, digits: int) -> PrintedRule:
-        """These weights with the best threshold that is a multiple of 10^place."""
+        """These coefficients with the best threshold that is a multiple of 10^place."""
         step = Fraction(10) ** place
-        sight = on_sight(self.instance, [Fraction(float(w)) for w in rounded])
+        weights = [
+            sum((c * term[j] for c, term in zip(rounded, self.terms, strict=True) if c), Decimal(0))
+            for j in range(len(self.names))
+        ]
+        sight = on_sight(self.instance, [Fraction(float(w)) for w in weights])
         mechanism, moved = sight.mechanism, sight.shift
         direction = ExactDirection(self.instance, mechanism)
         room = self.room * plain_error(direction, sight.weights, self.instance.centre)
@@ -284,7 +301,7 @@ class _Press:
             elif float(best[0]) >= values[i]:
                 break
         assert best is not None
-        shown = {name: w for name, w in zip(self.names, rounded, strict=True) if w}
+        shown = {name: w for name, w in zip(self.names, weights, strict=True) if w}
         numerator = best[2] / step
         decimal = Decimal(int(numerator)).scaleb(place)
         return PrintedRule(

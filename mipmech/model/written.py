@@ -27,7 +27,7 @@ from mipmech.tolerances import LARGEST_IN_RULES, OUT_OF_VIEW
 
 # On a general view, weights that are this near to what the planner can compute, as a share of their
 # length, are such a rule in few digits; farther off they are another rule.
-NEARLY = 0.05
+NEARLY = 1e-3
 EXAMPLE = '{"gpa": 2, "sat": 3}'
 # Where the objects of this program keep their rule: results, and certificates.
 KEPT = ("mechanism", "witness")
@@ -165,7 +165,8 @@ def _with_parts(
 
 def _threshold(threshold: float | None, kept: object) -> float:
     if threshold is None and kept is None:
-        raise InputError("is missing; add --threshold 9", field="threshold")
+        said = "is missing; add --threshold NUMBER, the score to reach"
+        raise InputError(said, field="threshold")
     return validation.number(
         kept if threshold is None else threshold, "threshold", LARGEST_IN_RULES
     )
@@ -194,8 +195,9 @@ def _by_name(
     direction = on_sight(instance, [Fraction(value.get(name, 0)) for name in names])
     if direction.off > NEARLY:
         said = (
-            "are not a combination of what the planner sees, so it cannot compute the score;"
-            " mipmech show says what it sees"
+            f"has weights that are no combination of what the planner sees (off by"
+            f" {direction.off:.2g} of their length), so it cannot compute the score; mipmech show"
+            " says what it sees"
         )
         raise InputError(said, field="rule")
     written = tuple((name, float(weight)) for name, weight in value.items() if weight)

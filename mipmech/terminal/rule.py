@@ -21,7 +21,7 @@ from mipmech.validation import Numbers
 # More agents than this are cut short.
 MOST_AGENTS = 12
 # Weights nearer to what the planner can compute than this are not worth a line.
-WORTH_SAYING = 1e-3
+WORTH_SAYING = 1e-5
 
 
 def tell_rule(console: Console, rule: PrintedRule) -> None:
