@@ -12,6 +12,7 @@ from typing import Any
 from mipmech import files, validation
 from mipmech.checker.verdict import FORMAT, check
 from mipmech.errors import InputError
+from mipmech.model.edge import movers, standing
 from mipmech.model.grading import Recount, recount
 from mipmech.model.instance import Instance
 from mipmech.model.mechanism import Mechanism
@@ -63,7 +64,7 @@ class Graded:
     def share(self) -> tuple[float, float] | None:
         """The gain as a share of the best, from and to; None without an optimum or a gain."""
         gain, optimum = self.recount.gain, self.optimum
-        if optimum is None or gain <= 0 or optimum.upper <= 0:
+        if optimum is None or gain <= 0 or optimum.upper <= 0 or not len(movers(self.recount)):
             return None
         low = round_down(min(Fraction(1), gain / Fraction(optimum.upper)))
         high = 1.0 if optimum.lower <= gain else round_up(gain / Fraction(optimum.lower))
@@ -87,6 +88,8 @@ class Graded:
             **found,
             "gain_exact": str(self.recount.gain),
             "baseline": float(self.recount.baseline),
+            "moving_share": float(self.recount.share(movers(self.recount))),
+            "on_threshold": standing(self.recount),
             "optimum": None if self.optimum is None else self.optimum.to_dict(),
             "share": None if share is None else {"lower": share[0], "upper": share[1]},
             "contradicted": self.contradicted,

@@ -124,6 +124,7 @@ def facts(
 ) -> dict[str, Any]:
     """What is printed about the rule of a result, for ``--json``; None where there is no rule."""
     return {
+        "digest": instance.digest,
         "features": list(instance.feature_names),
         "printed": None if rule is None else rule.to_dict(),
         "moving_share": None if found is None else float(found.share(movers(found))),

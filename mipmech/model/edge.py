@@ -136,6 +136,20 @@ def movers(found: Recount) -> Numbers:
     return found.covered[(level - direction.scores > room)[found.covered]]
 
 
+def standing(found: Recount) -> int:
+    """How many of the agents that count are on the threshold, as far as plain arithmetic can tell.
+
+    Parameters
+    ----------
+    found : Recount
+        The rule.
+    """
+    direction = ExactDirection(found.instance, found.mechanism)
+    level = clamped(direction.level(found.mechanism.threshold))
+    near = np.abs(level - direction.scores) <= plain_error(direction, found.mechanism.weights)
+    return int((near & (found.instance.weights > 0)).sum())
+
+
 @dataclass(frozen=True)
 class Fragile:
     """How much hangs on agents within one per cent of the end of their reach.

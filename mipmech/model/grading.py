@@ -200,8 +200,8 @@ class Recount:
     def __repr__(self) -> str:
         count = len(self.covered)
         return (
-            f"Recount({count} of {len(self.sides)} move: density={float(self.density):.6g},"
-            f" gain={float(self.gain):.6g}; {self.mechanism})"
+            f"Recount({count} of {len(self.sides)} in the margin:"
+            f" density={float(self.density):.6g}, gain={float(self.gain):.6g}; {self.mechanism})"
         )
 
     @property

@@ -547,6 +547,8 @@ def parse(content: dict[str, Any], file: Path) -> Instance:
         raise InputError(f'is missing; add "format": "{FORMAT}"', field="format")
     if content["format"] != FORMAT:
         said = f'is {validation.kind(content["format"])}; this program reads "{FORMAT}"'
+        if str(content["format"]).startswith("mipmech/certificate"):
+            said = "is that of a certificate, which mipmech check reads; give the instance's file"
         raise InputError(said, field="format")
     for key in content:
         if key not in FIELDS:

@@ -132,6 +132,7 @@ def written_rule(
     Mechanism(weights=(0.0, 0.5), threshold=300.0, view_weights=None)
     """
     names = instance.feature_names
+    _check_origin(instance, value)
     if not value:
         raise InputError(f"is empty; give weights such as '{EXAMPLE}'", field="rule")
     parts = isinstance(value.get("weights"), (dict, list))  # a feature may have that name
@@ -148,6 +149,19 @@ def written_rule(
     return _by_name(instance, value, threshold, None)
 
 
+def _check_origin(instance: Instance, value: Mapping[str, Any]) -> None:
+    """Refuse what holds no rule, or one for another instance."""
+    kind = value.get("format")
+    if kind is not None and "format" not in instance.feature_names and not set(KEPT) & set(value):
+        said = f"is in a file of the format {shorten(kind)}, which holds no rule; give weights"
+        raise InputError(said, field="rule")
+    origin = value.get("instance")
+    digest = origin.get("digest") if isinstance(origin, dict) else value.get("digest")
+    if isinstance(digest, str) and digest != instance.digest:
+        said = "is for another instance (its digest differs): weights and units may not be the same"
+        raise InputError(said, field="rule")
+
+
 def _with_parts(
     instance: Instance, value: Mapping[str, Any], threshold: float | None
 ) -> WrittenRule:
@@ -160,6 +174,10 @@ def _with_parts(
     if isinstance(weights, dict):
         return _by_name(instance, weights, at, value.get("view_weights"))
     given = {**value, "threshold": at}
+    if threshold is not None and instance.units is not None:
+        # Weights in a list are in the instance's numbers; a threshold that is typed is not.
+        kept_rule = in_known_units(instance, Mechanism.from_dict(given, instance))
+        return _by_name(instance, dict(kept_rule.weights), at, None)
     return in_known_units(instance, Mechanism.from_dict(given, instance))
 
 

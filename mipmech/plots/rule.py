@@ -19,8 +19,9 @@ import numpy as np
 
 from mipmech import files
 from mipmech.errors import InputError
+from mipmech.model.edge import movers
 from mipmech.model.geometry import Geometry, reduce
-from mipmech.model.grading import Recount, Side
+from mipmech.model.grading import Recount, Side, Sides
 from mipmech.model.instance import Instance
 from mipmech.model.mechanism import to_reduced
 from mipmech.model.written import in_known_units
@@ -115,8 +116,8 @@ def draw_rule(figure: Figure | SubFigure, found: Recount, rule: str | None = Non
     weighted = " (by weight)" if np.ptp(weights[weights > 0]) else ""
     said = f"accept if {rule or rule_in_words(found)}"
     figures = (
-        f"{float(found.density):.1%}{weighted} move, mean quality rises by {float(found.gain):.4g}"
-        f" from {float(found.baseline):.4g}"
+        f"{float(found.share(movers(found))):.1%}{weighted} move, mean quality rises by"
+        f" {float(found.gain):.4g} from {float(found.baseline):.4g}"
     )
     lines = textwrap.wrap(said, LINE, max_lines=MOST_LINES, placeholder=" …")
     axes.set_title("\n".join([*lines, figures]), fontsize=9)
@@ -199,9 +200,9 @@ def _draw_plane(figure: Figure | SubFigure, geometry: Geometry, found: Recount) 
     u, level = to_reduced(geometry, found.mechanism)
     foot = origin + u * level * geometry.unit  # the point of the boundary nearest to the centre
     after = at + (foot @ u - at @ u)[:, None] * u
-    margins = _margins(instance)
-    least, counts, movers = margins[0][0], instance.weights > 0, _movers(found)
-    low, high = _window(at[counts], np.vstack([at[movers], after[movers]]), 2 * least)
+    margins, moving = _margins(instance), _movers(found)
+    least, counts = margins[0][0], instance.weights > 0
+    low, high = _window(at[counts], np.vstack([at[moving], after[moving]]), 2 * least)
     half = (high - low) / 2 * 1.06 + least / 2
     to_scale = max(half) <= MIXED * min(half)
     if to_scale:
@@ -256,12 +257,12 @@ def _draw_scores(figure: Figure | SubFigure, found: Recount) -> Axes:
     score = instance.agents @ (weights / norm)
     boundary = float(threshold) / norm
     quality = instance.agents @ instance.quality - instance.quality_offset
-    margins = _margins(instance)
-    least, counts, movers = margins[0][0], instance.weights > 0, _movers(found)
+    margins, moving = _margins(instance), _movers(found)
+    least, counts = margins[0][0], instance.weights > 0
     at = np.column_stack([score, quality])
     risen = quality + found.eta * (boundary - score)
     after = np.column_stack([np.full(len(score), boundary), risen])
-    low, high = _window(at[counts], np.vstack([at[movers], after[movers]]), least)
+    low, high = _window(at[counts], np.vstack([at[moving], after[moving]]), least)
     low[0], high[0] = min(low[0], boundary - least), max(high[0], boundary)
     pad = 0.05 * (high - low) + [least / 10, 1e-9 * (1 + abs(high[1]))]
     axes.set_ylim(low[1] - pad[1], high[1] + pad[1])
@@ -293,7 +294,8 @@ def _bins(low: float, high: float, boundary: float, reach: float) -> list[float]
 
 
 def _histogram(axes: Axes, score: Floats, shown: Flags, found: Recount, bins: list[float]) -> None:
-    groups = [(found.sides == side) & shown for side in STYLE]
+    sides = _sides(found)
+    groups = [(sides == side) & shown for side in STYLE]
     shares = found.instance.weights / found.instance.weights.sum()
     axes.hist(
         [score[g] for g in groups], bins=bins, weights=[shares[g] for g in groups], stacked=True,
@@ -304,24 +306,33 @@ def _histogram(axes: Axes, score: Floats, shown: Flags, found: Recount, bins: li
 
 def _movers(found: Recount) -> Numbers:
     """The agents that count and move."""
-    return found.covered[found.instance.weights[found.covered] > 0]
+    agents = movers(found)
+    return agents[found.instance.weights[agents] > 0]
+
+
+def _sides(found: Recount) -> Sides:
+    """Where agents are, with those on the threshold among those who pass already."""
+    sides = np.where(found.sides == Side.INSIDE, Side.ABOVE, found.sides)
+    sides[movers(found)] = Side.INSIDE
+    return sides
 
 
 def _agents(axes: Axes, at: Floats, after: Floats, found: Recount) -> None:
     counts = found.instance.weights > 0
     m = int(counts.sum())
     size = float(np.clip(4000 / m, 2, 22))
-    movers = _movers(found)
-    every = max(1, -(-len(movers) // MOST_ARROWS))
-    drawn = movers[::every]
+    moving = _movers(found)
+    every = max(1, -(-len(moving) // MOST_ARROWS))
+    drawn = moving[::every]
     step = after[drawn] - at[drawn]
     axes.quiver(
         at[drawn, 0], at[drawn, 1], step[:, 0], step[:, 1],
         angles="xy", scale_units="xy", scale=1, width=0.0024, headwidth=4, headlength=5,
         color=STYLE[Side.INSIDE][0], alpha=0.75, zorder=3,
     )  # fmt: skip
+    sides = _sides(found)
     for side, (colour, marker, label) in STYLE.items():
-        chosen = (found.sides == side) & counts
+        chosen = (sides == side) & counts
         count = int(chosen.sum())
         if not count:
             continue

@@ -94,7 +94,9 @@ def _best(found: Graded) -> str:
     rule, best = found.best
     if best.gain <= gain:
         return "no other is better for these weights"
-    share = f": this one has {below(100 * gain / best.gain, 3)}% of that" if gain > 0 else ""
+    share = ""
+    if gain > 0 and len(movers(found.recount)):
+        share = f": this one has {below(100 * gain / best.gain, 3)}% of that"
     return (
         f"the best for these weights is {_number(rule.threshold)}, with a gain of"
         f" {float(best.gain):.6g}{share}"

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from mipmech.design.caveats import beyond_data
 from mipmech.design.printed import PrintedRule
-from mipmech.model.edge import fragile, movers
+from mipmech.model.edge import fragile, movers, standing
 from mipmech.model.grading import Recount
 from mipmech.model.instance import Instance
 from mipmech.model.known import Known
@@ -56,9 +56,10 @@ def moves(found: Recount, share: bool = False) -> dict[str, str]:
     agents = agents[counts[agents]]
     part = f"{float(found.share(agents)):.1%}: " if share and len(agents) else ""
     entries = {"who moves": part + names_of(found.instance, agents)}
-    on = int(counts[found.covered].sum()) - len(agents)
+    on = standing(found)
     if on:
-        entries["who moves"] += f"; {on:,} {'is' if on == 1 else 'are'} on the threshold already"
+        stand = "stands" if on == 1 else "stand"
+        entries["who moves"] += f"; {on:,} {stand} on the threshold, and pass without moving"
     if len(agents):
         entries["how"] = changes(found, agents)
         entries |= outside(found, agents)
