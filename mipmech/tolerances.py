@@ -9,6 +9,8 @@ from __future__ import annotations
 LARGEST = 1e100
 # Coefficients nearer to 0 than this are refused: scaling them by up to LARGEST must not lose them.
 SMALLEST = 1e-150
+# Weights below this share of the largest are refused: their products with reaches must not vanish.
+LIGHTEST = 1e-150
 # Rules may be written in any scale, so only what floats cannot hold is refused there.
 LARGEST_IN_RULES = 1e300
 # P² = P = Pᵀ may be violated by this much: the error of a projection printed with ten digits.

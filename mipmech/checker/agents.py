@@ -38,8 +38,9 @@ class Agents:
     slack_i, whatever was rounded.
 
     y : (d, m) array; shift, slack, reach, weight : (m,) arrays
-    p : (d,) array with |v·p − exact| ≤ p_error for the gain; None for density
-    unit : gains come in multiples of this
+    p : (d,) array with |v·p − exact| ≤ p_error for the gain, over a power of two such that ‖p‖ is
+        about 1; None for density
+    gain_unit : gains come in multiples of this
     steps : how many a round of tilting may take
     """
 
@@ -75,14 +76,12 @@ class Agents:
         # Squares and products of such numbers neither overflow nor vanish.
         if not (max(lengths.max(), reach.max()) >= 1 / LARGEST and reach.max() <= LONGEST):
             reject("proof.unit is far from the size of this sample")
+        self.gain_unit = Fraction(self.unit)
         self.p: Floats | None = None
         self.p_error = 0.0
         if eta is None:
             y, shift = z, np.zeros(len(z))
-            p = [dot(fractions(row), exact.seen) for row in frame]
-            self.p = np.array([float(v) for v in p])
-            size = up(root(exact.seen_square)[1])
-            self.p_error = size * (self.frame_error + 4 * k * EPSILON)
+            self._take_quality(exact, frame)
         else:
             y, shift, tilt = self._slice(exact, frame, z, eta, band)
             slack = slack + tilt
@@ -99,6 +98,14 @@ class Agents:
         self.weight = self.exact_weights.floats
         self.touch = TOUCH * min(1.0, float(reach.min()))
         self.low, self.high = self._thresholds(proof)
+
+    def _take_quality(self, exact: ExactInstance, frame: Floats) -> None:
+        """p, over a power of two, so that it never vanishes."""
+        size = root(exact.seen_square)[1]
+        scale = Fraction(2) ** (size.numerator.bit_length() - size.denominator.bit_length())
+        self.p = np.array([float(dot(fractions(row), exact.seen) / scale) for row in frame])
+        self.p_error = up(size / scale) * (self.frame_error + 4 * exact.rank * EPSILON)
+        self.gain_unit *= scale
 
     @property
     def dimension(self) -> int:

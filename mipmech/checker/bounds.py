@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from mipmech.checker.agents import EPSILON, RELATIVE, Agents
 from mipmech.checker.content import Look, reject
+from mipmech.checker.exact import down
 from mipmech.checker.tree import Box
 
 Floats = NDArray[np.float64]
@@ -31,8 +32,9 @@ Numbers = NDArray[np.int64]
 STEEPEST, SWEEPS = 64.0, 2
 # A rate v·p below this part of ‖p‖ counts as that when slopes are chosen.
 SLOWEST = 1024.0
-# Products that underflow lose less than this.
-VANISHED = 1e-290
+# What underflows, and is multiplied by a threshold or a reach afterwards, loses less than this: see
+# docs/proof-format.md, section 6.
+VANISHED = 2.0**-650
 # Leaves that are tilted together, and the lines that may be waiting for that.
 TOGETHER, WAITING = 2048, 1 << 20
 # Numbers in one array when agents are settled: a few such arrays stay in the cache.
@@ -70,9 +72,9 @@ def context_of(agents: Agents, enough: float) -> Context:
     if agents.p is None:
         # An exact count is compared exactly.
         ratio = Fraction(enough) / weights.share
-        limit = float(math.floor(ratio)) if weights.whole else float(ratio)
+        limit = float(math.floor(ratio)) if weights.whole else down(ratio)
     else:
-        limit = enough / agents.unit  # a power of two: exact
+        limit = down(Fraction(enough) / agents.gain_unit)
     mean_length = float(np.einsum("a,a->", agents.weight, agents.length))
     return Context(
         agents.dimension, agents.p, agents.p_error, weights.whole, agents.touch,

@@ -6,6 +6,7 @@ A float is an integer times a power of two, so a sum of products of floats is on
 from __future__ import annotations
 
 import math
+import sys
 from fractions import Fraction
 
 import numpy as np
@@ -19,6 +20,8 @@ Integers = NDArray[np.int64]
 # Agents between two looks at the clock. With LIMB, it also keeps sums of limbs exact: a float holds
 # any sum of 2^14 numbers below 2^38.
 CHUNK = 1 << 14
+# Beyond what floats hold.
+LARGEST = Fraction(2) ** 1023
 # A mantissa of 53 bits is three limbs; three products of two limbs are below 2^38 together.
 LIMB = 18
 
@@ -69,6 +72,8 @@ def root(value: Fraction) -> tuple[Fraction, Fraction]:
 
 def up(value: Fraction) -> float:
     """The least float that is not below the rational."""
+    if abs(value) >= LARGEST:
+        return math.inf if value > 0 else -sys.float_info.max
     nearest = float(value)
     return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
 

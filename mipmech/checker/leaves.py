@@ -29,6 +29,9 @@ from mipmech.checker.tree import Box, Levels, Symbols, Tree, hull
 
 # Leaves times open agents of one part: some tenths of a second.
 PART = 1 << 21
+# A tree with no more leaves times agents than this is gone through even if its claim is false: the
+# verdict then tells what it does prove.
+WHOLE = 1 << 24
 # Seconds between two reports of progress.
 OFTEN = 0.5
 
@@ -94,12 +97,15 @@ def highest_bound(
     watch: Callable[[str], None],
     look: Look = no_look,
     each: Each | None = None,
+    strict: bool = False,
 ) -> float:
     """The highest bound of a leaf, in the user's units, rounded up.
 
-    A bound is improved only until it is ``enough``. ``each`` may check several parts at once.
+    With ``strict``, a part with a leaf above ``enough`` ends the check of a large tree. A bound is
+    improved only until it is ``enough``. ``each`` may check several parts at once.
     """
     walk = _Walk(agents, tree, enough, look)
+    limit = walk.context.enough
     told = time.monotonic()
     watch(f"0 of {tree.leaves:,} leaves")
     answered = 0
@@ -119,13 +125,18 @@ def highest_bound(
             reject(f"a part of {wanted} leaves came back as one of {found.leaves}")
         walk.above.note(np.array([found.highest]))
         walk.done += wanted
+        if strict and tree.leaves * len(agents.weight) > WHOLE and walk.above.highest > limit:
+            break
         if time.monotonic() - told > OFTEN:
             told = time.monotonic()
             watch(f"{walk.done:,} of {tree.leaves:,} leaves")
     look()
+    highest = walk.in_user_units()
+    if strict and highest > enough and walk.done != tree.leaves:
+        reject(f"a leaf allows {highest!r}, more than the claimed upper bound {enough!r}")
     if answered != len(walk.handed_out) or walk.done != tree.leaves:
         reject("some leaves were not checked")
-    return walk.in_user_units()
+    return highest
 
 
 class _Walk:
@@ -168,6 +179,6 @@ class _Walk:
         """The highest bound."""
         highest = self.above.highest
         if self.context.p is not None:
-            return highest * self.agents.unit  # a power of two: exact
+            return up(Fraction(highest) * self.agents.gain_unit)
         share = self.agents.exact_weights.share
         return up(min(Fraction(1), Fraction(highest) * share))

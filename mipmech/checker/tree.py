@@ -14,6 +14,8 @@ from mipmech.checker.content import Look, reject, text_at
 
 Floats = NDArray[np.float64]
 Numbers = NDArray[np.int64]
+# Of at most MOST_NODES nodes.
+Counts = NDArray[np.int32]
 Symbols = NDArray[np.uint8]
 
 # A deeper or larger tree is refused as an attack.
@@ -52,19 +54,20 @@ class Levels:
         if start != len(symbols):
             reject("proof.tree continues after its last leaf")
         # From the deepest level up.
-        self.counts: list[Numbers] = [np.ones(len(level), np.int64) for level in self.levels]
+        self.counts: list[Counts] = [np.ones(len(level), np.int32) for level in self.levels]
         for depth in range(len(self.levels) - 2, -1, -1):
             look()
             below = self.counts[depth + 1]
             self.counts[depth][self.levels[depth] != 0] = below[0::2] + below[1::2]
         self.leaves = int(self.counts[0].sum())
-        self._cut_before: dict[int, Numbers] = {}
+        self._cut_before: dict[int, Counts] = {}
 
     def first_child(self, depth: int, place: int) -> int:
         """The place in the next level where the children of a node begin, if it has any."""
         if depth not in self._cut_before:
-            cut = np.cumsum(self.levels[depth] != 0, dtype=np.int64)
-            self._cut_before[depth] = np.concatenate([[0], cut])
+            cut = np.zeros(len(self.levels[depth]) + 1, np.int32)
+            np.cumsum(self.levels[depth] != 0, out=cut[1:])
+            self._cut_before[depth] = cut
         return 2 * int(self._cut_before[depth][place])
 
     def below(self, depth: int, place: int) -> Symbols:
@@ -79,7 +82,7 @@ class Levels:
 
     def boxes(self, roots: Box) -> Box:
         """The boxes of all leaves, left to right."""
-        boxes, places = roots, np.cumsum(self.counts[0]) - self.counts[0]
+        boxes, places = roots, np.cumsum(self.counts[0], dtype=np.int64) - self.counts[0]
         d = roots[0].shape[1]
         out = (
             np.empty((self.leaves, d)), np.empty((self.leaves, d)),

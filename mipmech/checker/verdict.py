@@ -72,7 +72,7 @@ class Verdict:
         The interval claimed for the greatest gain (or density).
     leaf_bound : float or None
         What was established: the greatest bound of any leaf, or ‖P w_f‖Σω_iℓ_i if that is smaller.
-        At most ``upper`` if accepted as proved, None if not computed.
+        At most ``upper`` if accepted as proved, None if not computed, or not for all leaves.
     leaves : int
     seconds : float
     """
@@ -238,7 +238,8 @@ def _cells(
         )
         bound = math.inf
         if established > claim.upper:
-            bound = highest_bound(agents, tree, claim.upper, state.watch, state.look, each)
+            strict = state.level == "proved"  # else what the leaves do carry is of interest
+            bound = highest_bound(agents, tree, claim.upper, state.watch, state.look, each, strict)
         if bound <= established:
             established = bound
             state.said.append(f"no rule in any leaf has a {claim.kind} above {bound:.9g}")

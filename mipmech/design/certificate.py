@@ -429,7 +429,8 @@ def _checked(found: Certificate, timer: Timer, executor: Executor | None = None)
             watch(Event(timer.seconds, lower, found.upper, work, f"checking: {text}"))
 
     least = round_up(found.lower)
-    asked = replace(found, upper=max(min(ample, most), least))
+    # What is called attested is checked to the end, even if some leaf allows more.
+    asked = replace(found, upper=max(min(ample, most), least), level="attested")
     content, go_on = asked.content(), _a_moment_longer(timer)
     verdict = check_on(executor, content, found.instance, say, go_on=go_on)
     if not verdict.finished:

@@ -14,7 +14,7 @@ from mipmech.errors import InputError, shorten
 from mipmech.model import view as views
 from mipmech.model.view import View
 from mipmech.text import writable
-from mipmech.tolerances import LARGEST
+from mipmech.tolerances import LARGEST, LIGHTEST
 from mipmech.validation import Floats
 
 
@@ -99,6 +99,12 @@ def parse_weights(weights: ArrayLike | None, m: int) -> Floats:
         raise InputError(said, field="weights", row=int(row))
     if not (array > 0).any():
         raise InputError("are all 0; give at least one agent a weight", field="weights")
+    for row in np.flatnonzero((array > 0) & (array < LIGHTEST * array.max()))[:1]:
+        said = (
+            f"is {array[row]:g}, less than {LIGHTEST:g} of the largest, which sums of floats would"
+            " lose; set it to 0"
+        )
+        raise InputError(said, field="weights", row=int(row))
     return array
 
 

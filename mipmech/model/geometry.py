@@ -29,7 +29,6 @@ import numpy as np
 from mipmech.errors import InputError
 from mipmech.model.instance import Instance
 from mipmech.rationals import (
-    common_integers,
     exact_dot,
     exact_sum,
     round_down,
@@ -196,27 +195,8 @@ def geometry_of(sample: object) -> Geometry:
 
 
 def seen_square(instance: Instance) -> Fraction:
-    """‖P w_f‖² in rationals: (B w_f)ᵀ (B Bᵀ)⁻¹ (B w_f) for independent rows of B."""
-    view = instance.view
-    if view.columns is not None:
-        p = instance.quality[list(view.columns)]
-        return exact_dot(p, p)
-    # Whole numbers throughout (a row's scale cancels), and elimination without fractions (Bareiss):
-    # the last two pivots are the determinants of the Gram matrix, plain and bordered by B w_f.
-    rows = [common_integers(view.matrix[row])[0] for row in view.rows]
-    quality, shift = common_integers(instance.quality)
-    bordered = [*rows, quality]
-    table = [[int(a @ b) for b in bordered] for a in bordered]
-    table[-1][-1] = 0
-    previous = 1
-    for pivot in range(len(rows)):
-        chosen = table[pivot]
-        for row in table[pivot + 1 :]:
-            factor = row[pivot]
-            for column in range(pivot, len(row)):
-                row[column] = (row[column] * chosen[pivot] - factor * chosen[column]) // previous
-        previous = chosen[pivot]
-    return Fraction(-table[-1][-1], previous << 2 * shift)
+    """‖P w_f‖² in rationals."""
+    return instance.view.seen_square(instance.quality)
 
 
 Reduction = tuple[Floats, Floats | None, Floats, Floats, RoundingBound]

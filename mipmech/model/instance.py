@@ -191,12 +191,14 @@ class Instance:
                 field="quality",
             )
         validation.check_not_tiny(w_f, "quality")
+        seen = fields.parse_seen(visible, view, projection, names, n)
+        seen.check_quality(w_f)
         return cls(
             name=validation.text(name, "name"),
             agents=validation.frozen(x),
             quality=validation.frozen(w_f),
             quality_offset=validation.number(quality_offset, "quality_offset"),
-            view=fields.parse_seen(visible, view, projection, names, n),
+            view=seen,
             cost=validation.frozen(fields.parse_costs(cost, m)),
             weights=validation.frozen(fields.parse_weights(weights, m)),
             features=names,

@@ -98,7 +98,7 @@ def best_of_levels(
     hopeful = np.maximum(hopeful, at_least)
     # What the level is worth at least, were its agents as counted. Ranking by this keeps a level
     # of great size and little worth, known only roughly, from hiding the others.
-    rounding = 16 * EPSILON * (np.abs(levels) * mass + np.abs(hopeful))
+    rounding = 16 * EPSILON * (np.abs(levels * mass) + np.abs(hopeful))
     sure = hopeful - rounding
     best: Recount | None = None
     for _ in range(min(LEVELS_TRIED, len(levels))):

@@ -16,8 +16,8 @@ import numpy as np
 
 from mipmech import validation
 from mipmech.errors import InputError, did_you_mean, shorten
-from mipmech.rationals import exact_dot
-from mipmech.tolerances import DEPENDENT, PROJECTION_TOLERANCE
+from mipmech.rationals import common_integers, exact_dot
+from mipmech.tolerances import DEPENDENT, PROJECTION_TOLERANCE, SMALLEST
 from mipmech.validation import Floats
 
 
@@ -41,6 +41,45 @@ class View:
     def shows(self, direction: Floats) -> bool:
         """Whether what is seen says anything about direction·x: whether B·direction is not 0."""
         return any(exact_dot(row, direction) for row in self.matrix)
+
+    def seen_square(self, vector: Floats) -> Fraction:
+        """‖P vector‖² in rationals: (Bf)ᵀ(BBᵀ)⁻¹(Bf) for independent rows of B."""
+        if self.columns is not None:
+            p = vector[list(self.columns)]
+            return exact_dot(p, p)
+        # Whole numbers throughout (a row's scale cancels), and elimination without fractions
+        # (Bareiss): the last two pivots are the determinants of the Gram matrix, plain and bordered
+        # by B f.
+        rows = [common_integers(self.matrix[row])[0] for row in self.rows]
+        whole, shift = common_integers(vector)
+        bordered = [*rows, whole]
+        table = [[int(a @ b) for b in bordered] for a in bordered]
+        table[-1][-1] = 0
+        previous = 1
+        for pivot in range(len(rows)):
+            chosen = table[pivot]
+            for row in table[pivot + 1 :]:
+                factor = row[pivot]
+                for column in range(pivot, len(row)):
+                    row[column] = (
+                        row[column] * chosen[pivot] - factor * chosen[column]
+                    ) // previous
+            previous = chosen[pivot]
+        return Fraction(-table[-1][-1], previous << 2 * shift)
+
+    def check_quality(self, quality: Floats) -> None:
+        """Refuse quality of which so little is seen, but not nothing, that floats would lose it."""
+        if self.columns is not None:
+            return  # no coefficient is so small
+        for row in self.matrix:
+            if abs(float(exact_dot(row, quality))) >= 2 * SMALLEST * float(np.linalg.norm(row)):
+                return
+        if self.shows(quality) and self.seen_square(quality) < Fraction(SMALLEST) ** 2:
+            said = (
+                f"is seen to less than {SMALLEST:g}, but not to 0, which floats would lose: choose"
+                " other units, or rows of the view that see exactly nothing of it"
+            )
+            raise InputError(said, field="quality")
 
     @property
     def rank(self) -> int:

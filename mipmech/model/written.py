@@ -284,7 +284,9 @@ def on_sight(instance: Instance, given: Sequence[Fraction]) -> OnSight:
     # Near is enough: what counts is Bᵀv, exactly.
     v = np.zeros(len(instance.view.matrix))
     rows = list(instance.view.rows)
-    v[rows] = np.linalg.lstsq(instance.view.matrix[rows].T, rounded)[0]
+    matrix = instance.view.matrix[rows]
+    sizes = np.abs(matrix).max(axis=1)
+    v[rows] = np.linalg.lstsq((matrix / sizes[:, None]).T, rounded)[0] / sizes
     if not v.any():
         return OnSight(Mechanism(tuple(rounded), 0.0), shift, weights, 1.0)
     mechanism = Mechanism.on_view(instance, v, 0.0)

@@ -159,8 +159,10 @@ def best_threshold_factor(instance: Instance, range_: float) -> float:
         2r, the range of the scores along P w_f/‖P w_f‖.
     """
     weight, reach = _counting(instance)
-    top, mean = (float(exact_dot(weight, r)) for r in (reach**2, reach))
-    return top / (2 * (range_ + float(reach.max())) * mean) * (1 - ROUNDING)
+    longest = float(reach.max())
+    relative = reach / longest  # squares of reaches might overflow
+    top, mean = (float(exact_dot(weight, r)) for r in (relative**2, relative))
+    return top / (2 * (range_ / longest + 1) * mean) * (1 - ROUNDING)
 
 
 def _grid(instance: Instance, range_: float) -> tuple[float, int, float]:
@@ -169,9 +171,11 @@ def _grid(instance: Instance, range_: float) -> tuple[float, int, float]:
     step = float(reach.min()) / 2
     # Any whole q_i with q_i h ≤ ℓ_i will do in the proof; rounded down, to be on the safe side.
     steps = np.maximum(2.0, np.floor(reach / step * (1 - ROUNDING)))
-    count = math.ceil(range_ / step) + int(steps.max()) - 1
-    sums = step * float(exact_dot(weight, steps * (steps - 1))) / 2
-    promised = sums / (count * float(exact_dot(weight, reach))) * (1 - ROUNDING)
+    most = float(steps.max())
+    count = math.ceil(range_ / step) + int(most) - 1
+    # Σω_i q_i (q_i − 1) h/2 over J Σω_i ℓ_i; squares of q_i might overflow.
+    sums = float(exact_dot(weight, steps / most * (steps - 1)) / exact_dot(weight, reach))
+    promised = step / 2 * sums * (most / count) * (1 - ROUNDING)
     return step, count, promised
 
 

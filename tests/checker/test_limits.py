@@ -16,8 +16,9 @@ import pytest
 import mipmech
 from mipmech import Budget, certify, certify_density, make_instance
 from mipmech.budget import Stop
-from mipmech.checker import check
+from mipmech.checker import check, leaves
 from mipmech.checker import verdict as verdict_module
+from mipmech.checker.verdict import seal
 from mipmech.design import certificate
 from mipmech.oracles.cells.engine import GainSearch
 from mipmech.theory.projection import gain_ceiling
@@ -246,3 +247,18 @@ def test_the_ceiling_needs_no_leaves(content):
         verdict = check(claim, SAMPLE)
         assert verdict.accepted == accepted
         assert verdict.leaf_bound == top
+
+
+def test_a_false_claim_ends_the_check_of_a_large_tree(monkeypatch):
+    """Forged to nearly the lower bound: what is above it shows in one of the first parts."""
+    monkeypatch.setattr(leaves, "WHOLE", 0)
+    monkeypatch.setattr(leaves, "PART", 1 << 10)
+    instance = make_instance("gaussian-mixture", 60, 3, seed=1)
+    content = certify(instance, gap=0.05).content()
+    forged = {**content, "upper": content["lower"]["value"], "gap": 1.0}
+    forged["seal"] = seal(forged)
+    verdict = check(forged, instance)
+    assert not verdict.accepted
+    assert verdict.reason.startswith("a leaf allows")
+    assert verdict.leaf_bound is None
+    assert check(content, instance).accepted
