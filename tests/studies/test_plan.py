@@ -332,6 +332,14 @@ def test_deep_keys_are_refused_before_they_are_read(tmp_path, monkeypatch, depth
         plan_of(tmp_path, f"{HEAD}\n{text}\n")
 
 
+def test_a_key_of_numbers_is_a_deep_one_and_a_list_of_numbers_is_none(tmp_path):
+    with pytest.raises(InputError, match=r"more than 50 points"):
+        plan_of(tmp_path, HEAD + " . ".join(["1.1"] * 60) + " = 1\n")
+    etas = ", ".join(f"{j / 1000}" for j in range(1, 301))
+    task = f'[[tasks]]\ntask = "oracle"\neta = [{etas}, 1.5e-9]\n'
+    assert len(plan_of(tmp_path, HEAD + INSTANCES + task).pieces) == 301
+
+
 def test_a_plan_of_more_than_64_kb_is_refused(tmp_path):
     text = HEAD + INSTANCES + TASKS
     assert plan_of(tmp_path, text + "#" * (64_000 - len(text)))

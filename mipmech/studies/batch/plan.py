@@ -13,6 +13,7 @@ import itertools
 import json
 import math
 import os
+import re
 import secrets
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
@@ -38,6 +39,7 @@ from mipmech.tolerances import DEEPEST_KEY, LARGEST_PLAN
 FORMAT = "mipmech/plan@1"
 # The default time of a job, and the time after which it is killed beyond that.
 SECONDS, GRACE = 60.0, 60.0
+NUMBER = re.compile(r"(?<![\w.])\d+\.\d+(?:[eE][+-]?\d+)?(?![\w.])")
 # Longer integers are a mistake, whatever they are for; most of them are refused by their fields.
 LARGEST_BITS = 1024
 
@@ -113,7 +115,8 @@ LIMITS = {
 
 def _parse(text: str, file: Path) -> Plan:
     for number, line in enumerate(text.splitlines(), 1):
-        if line.count(".") > DEEPEST_KEY:
+        # A number counts as one part of a key, as which it would have two.
+        if NUMBER.sub("", line).count(".") > DEEPEST_KEY:
             said = f"has more than {DEEPEST_KEY} points on line {number}; write it on several lines"
             raise InputError(said)
     try:
