@@ -18,8 +18,8 @@ from typing import Any, BinaryIO, NoReturn
 
 from mipmech.errors import InputError, shorten
 
-# Digits of an integer that a float holds, whatever they are, and of one that is kept as it is.
-FLOAT_DIGITS, KEPT_DIGITS = 308, 18
+# Digits of an integer that a float can hold, whatever they are.
+FLOAT_DIGITS = 308
 
 
 class NotJson(InputError):
@@ -91,7 +91,7 @@ def json_value(text: str, finite: bool = True) -> Any:
     """
     try:
         if not finite:
-            return json.loads(text, parse_int=_short, object_pairs_hook=_distinct)
+            return json.loads(text, parse_int=_whole_or_infinite, object_pairs_hook=_distinct)
         return json.loads(
             text, parse_int=_whole, parse_float=_real, parse_constant=_no_number,
             object_pairs_hook=_distinct,
@@ -103,11 +103,11 @@ def json_value(text: str, finite: bool = True) -> Any:
         raise InputError("is nested too deeply") from None
 
 
-def json_object(path: Path, most: int) -> dict[str, Any]:
-    """The object in a JSON file, with finite numbers; errors name the file."""
+def json_object(path: Path, most: int, finite: bool = True) -> dict[str, Any]:
+    """The object in a JSON file; errors name the file."""
     text = read_text(path, most)
     try:
-        content = json_value(text)
+        content = json_value(text, finite)
     except InputError as error:
         raise error.located(path) from None
     if not isinstance(content, dict):
@@ -123,10 +123,10 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _short(digits: str) -> int | float:
+def _whole_or_infinite(digits: str) -> int | float:
     # Python refuses to parse integers of thousands of digits; as a float such a one is infinite
     # and is reported as too large, with its field.
-    return int(digits) if len(digits) <= KEPT_DIGITS else float(digits)
+    return int(digits) if len(digits) <= FLOAT_DIGITS else float(digits)
 
 
 def _whole(digits: str) -> int:
