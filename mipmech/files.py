@@ -1,4 +1,4 @@
-"""Files: found safely, read as text, written whole.
+"""Files: found beside others, and written whole.
 
 An instance file may name another file, but only one beside it.
 """
@@ -44,16 +44,6 @@ def beside(folder: Path, name: str) -> Path:
 def reason(error: BaseException) -> str:
     """Why a file could not be read, without the path (which the message names already)."""
     return (getattr(error, "strerror", None) or str(error)).lower()
-
-
-def read_text(path: Path) -> str:
-    """The text of a UTF-8 file, with or without a byte-order mark."""
-    try:
-        return path.read_bytes().decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError(
-            f"is not UTF-8 text (byte {error.start}); save it as UTF-8", file=path
-        ) from None
 
 
 def write(file: Path, data: bytes) -> None:

@@ -22,6 +22,20 @@ DEPENDENT = 1e-9
 # are nearly dependent; farther from Bᵀv than this share of its length, it is another rule.
 OUT_OF_VIEW = 1e-6
 
+# Files of more bytes than these are not read. A sample may have 1e8 numbers, of up to 25 letters
+# each; half as much again is for names and spaces.
+LARGEST_TABLE = 4_000_000_000
+# Certificates of millions of leaves take some megabytes, and a run may list a million jobs of less
+# than a kilobyte each.
+LARGEST_CERTIFICATE = LARGEST_RUN_FILE = 1_000_000_000
+# A line of the journal holds the result of one job, 100 kB if it is long; the journal of a million
+# jobs takes some gigabytes, and is read line by line.
+LARGEST_RECORD, LARGEST_JOURNAL = 100_000_000, 100_000_000_000
+# Plans are written by hand, in a few kilobytes. Reading TOML takes time that grows with the square
+# of the depth of its keys; twice as many parts as this, on every line, take a fifth of a second.
+LARGEST_PLAN = 64_000
+DEEPEST_KEY = 50
+
 # Rounding:
 
 # Half the distance from 1 to the next float: the relative error of one operation.

@@ -125,7 +125,8 @@ def array(value: ArrayLike, field: str, dimensions: int, largest: float = LARGES
         raise InputError(f"has {raw.ndim} dimensions; give {shape}", field=field)
     if raw.dtype.kind not in "fiu":
         raise InputError(f"holds values of type {raw.dtype}; give plain numbers", field=field)
-    result = raw.astype(np.float64)
+    with np.errstate(invalid="ignore"):  # a NaN that signals; it is refused below
+        result = raw.astype(np.float64)
     if raw.dtype.kind in "iu" and not (np.abs(result) < 2.0**53).all():
         raise InputError(
             "holds integers beyond 2^53, which floats cannot tell apart; give floats", field=field

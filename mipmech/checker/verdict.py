@@ -38,6 +38,7 @@ from mipmech.checker.content import (
     number_at,
     numbers,
     object_at,
+    read,
     reject,
     text_at,
 )
@@ -338,10 +339,7 @@ def _open(source: str | Path | dict[str, Any]) -> tuple[dict[str, Any], Path | N
     content: Any = source
     if not isinstance(source, dict):
         folder = Path(source).parent
-        try:
-            content = json.loads(Path(source).read_bytes())
-        except (ValueError, UnicodeDecodeError):
-            reject("the file is not JSON; it may have been cut short")
+        content = read(Path(source))
     if not isinstance(content, dict):
         reject("the file is not one JSON object")
     if content.get("format") != FORMAT:
@@ -365,14 +363,37 @@ def _instance(content: dict[str, Any], given: Any, source: Any, folder: Path | N
         path = text_at(named, "path", "instance.") if named.get("path") is not None else None
         if path is None or folder is None or not path.isprintable():
             reject("the certificate names no instance file; give the instance")
+        if Path(path).is_absolute():
+            raise InstanceNotFound(
+                "it names its instance by an absolute path, which is not followed; name the file:"
+                f" mipmech check {source} --instance FILE"
+            )
         if not os.path.lexists(folder / path):
             raise InstanceNotFound(
                 f"its instance is not at {folder / path}, where it should be; if either was moved:"
                 f" mipmech check {source} --instance FILE"
             )
-        instance = Instance.load(folder / path)
+        return _claimed(folder / path, text_at(named, "digest", "instance."))
     if text_at(named, "digest", "instance.") != instance.digest:
         reject("the certificate is for another instance: the digests differ")
+    return instance
+
+
+def _claimed(file: Path, digest: str) -> Instance:
+    """The instance of the digest, in a file that the certificate names.
+
+    That may be any file of whoever checks; unless it is the instance, nothing is said of what is in
+    it.
+    """
+    try:
+        instance = Instance.load(file)
+    except ValueError:
+        instance = None
+    if instance is None or instance.digest != digest:
+        reject(
+            "the certificate is for another instance: the file that it names does not hold one with"
+            " the digest claimed; if another file does, give it by --instance"
+        )
     return instance
 
 

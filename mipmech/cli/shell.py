@@ -17,11 +17,13 @@ from typing import Annotated, Any
 
 import typer
 
+from mipmech import untrusted
 from mipmech.budget import Budget, Event, Timer
 from mipmech.errors import InputError
 from mipmech.files import try_writing
 from mipmech.plots.drawn import Drawn
 from mipmech.text import relative_gap
+from mipmech.tolerances import LARGEST_TABLE
 from mipmech.version import __version__
 
 app = typer.Typer(
@@ -289,9 +291,9 @@ def _same(one: Path, other: Path) -> bool:
 def _table_of(file: Path) -> Path | None:
     """The table that an instance file names."""
     try:
-        (name,) = json.loads(file.read_bytes())["agents"].values()
-        return file.parent / str(name)
-    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        (name,) = untrusted.json_object(file, LARGEST_TABLE)["agents"].values()
+        return (file.parent / str(name)).resolve()
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RuntimeError):
         return None
 
 

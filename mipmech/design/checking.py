@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable
 from pathlib import Path
 
+from mipmech import untrusted
 from mipmech.checker.verdict import FORMAT, InstanceNotFound, Verdict
 from mipmech.design.certificate import Certificate, check_on
 from mipmech.errors import InputError, shorten
 from mipmech.files import faults
 from mipmech.model.instance import Instance
+from mipmech.tolerances import LARGEST_CERTIFICATE
 from mipmech.workers.executor import Executor
 
 
@@ -68,10 +69,9 @@ def check(
 def _refuse_another_kind(file: Path) -> None:
     """Of a file that is rejected at first sight: say so if it was never meant to be one."""
     try:
-        content = json.loads(file.read_bytes())
-    except (ValueError, RecursionError, OSError):
+        format_ = untrusted.json_object(file, LARGEST_CERTIFICATE).get("format")
+    except (InputError, OSError):
         return
-    format_ = content.get("format") if isinstance(content, dict) else None
     if format_ != FORMAT:
         what = "is missing" if format_ is None else f"is {shorten(format_)}"
         said = f"{what}, so this is no certificate ({FORMAT}); mipmech certify --out makes one"

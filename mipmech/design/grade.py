@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from mipmech import files, validation
+from mipmech import files, untrusted, validation
 from mipmech.checker.verdict import FORMAT, check
 from mipmech.errors import InputError
 from mipmech.model.edge import movers, standing
@@ -20,7 +19,7 @@ from mipmech.model.thresholds import best_threshold
 from mipmech.model.written import WrittenRule, in_known_units, written_rule
 from mipmech.rationals import clamped, round_down, round_up
 from mipmech.text import below
-from mipmech.tolerances import ROUNDING
+from mipmech.tolerances import LARGEST_CERTIFICATE, ROUNDING
 
 # A threshold is shown with as few digits as keep the gain to within this share: a reader would not
 # see the difference in a gain of six digits.
@@ -180,12 +179,16 @@ def certified_optimum(
 ) -> Optimum:
     """What a certificate of this instance proves about the greatest gain, after checking it."""
     try:
-        content = json.loads(files.read_text(file))
+        content = untrusted.json_object(file, LARGEST_CERTIFICATE)
         kind = content["claim"]["kind"]
     except OSError as error:
         said = f"cannot be read: {files.reason(error)}"
         raise InputError(said, file=file, field="certified") from None
-    except (InputError, ValueError, LookupError, TypeError, RecursionError):
+    except InputError as error:
+        said = error.message if error.field is None else f"{error.field!r} {error.message}"
+        said = f"is not a certificate ({said})"
+        raise InputError(said, file=file, field="certified") from None
+    except (LookupError, TypeError):
         raise InputError("is not a certificate", file=file, field="certified") from None
     if kind != "gain":
         said = "is not about the greatest gain; give one that mipmech certify made"

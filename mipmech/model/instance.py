@@ -18,18 +18,19 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mipmech import files, validation
+from mipmech import files, untrusted, validation
 from mipmech.errors import InputError, did_you_mean, shorten
 from mipmech.model import fields, tables
 from mipmech.model import view as views
 from mipmech.model.fields import Smoothing
 from mipmech.model.from_table import Choice, FrameColumns
 from mipmech.model.known import Known, parse_known
+from mipmech.model.npy import read_npy
 from mipmech.model.tables import CsvTable
 from mipmech.model.units import Units, parse_units
 from mipmech.model.view import View
 from mipmech.text import clean, short
-from mipmech.tolerances import LARGEST
+from mipmech.tolerances import LARGEST, LARGEST_TABLE
 from mipmech.validation import Floats, Numbers, is_plain
 
 FORMAT = "mipmech/instance@1"
@@ -512,35 +513,17 @@ def _content(value: Any) -> Any:
 
 
 def _read_json(file: Path) -> dict[str, Any]:
-    text = files.read_text(file)
+    text = untrusted.read_text(file, LARGEST_TABLE)
     try:
-        content = json.loads(text, parse_int=_integer, object_pairs_hook=_object)
-    except json.JSONDecodeError as error:
-        if file.suffix.lower() in TABLES:
-            said = f"is a table; 'mipmech new {clean(file.name)}' makes an instance of it"
-            raise InputError(said) from None
-        said = f"is not JSON: {error.msg} at line {error.lineno}, column {error.colno}"
+        content = untrusted.json_value(text, finite=False)
+    except untrusted.NotJson:
+        if file.suffix.lower() not in TABLES:
+            raise
+        said = f"is a table; 'mipmech new {clean(file.name)}' makes an instance of it"
         raise InputError(said) from None
-    except RecursionError:
-        raise InputError("is nested too deeply to be an instance") from None
     if not isinstance(content, dict):
         raise InputError(f"holds {validation.kind(content)}; an instance file is one JSON object")
     return content
-
-
-def _integer(digits: str) -> int | float:
-    # Python refuses to parse integers of thousands of digits; as a float such a one is infinite
-    # and is reported as too large, with its field.
-    return int(digits) if len(digits) <= 18 else float(digits)
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    result: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in result:
-            raise InputError("appears twice; keep one", field=shorten(key).strip("'\""))
-        result[key] = value
-    return result
 
 
 def parse(content: dict[str, Any], file: Path) -> Instance:
@@ -615,7 +598,7 @@ def _agents(
         raise InputError(f"{kind!r} is {validation.kind(name)}; give a file's name", field="agents")
     path = files.beside(file.parent, name)
     if kind == "npy":
-        return tables.read_npy(path), features, None
+        return read_npy(path, tables.FIELD), features, None
     table = tables.read_csv(path, strict=True)
     if features is not None:
         chosen = fields.parse_names(features, len(features))

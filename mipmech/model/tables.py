@@ -1,8 +1,4 @@
-"""Agents from CSV and npy files.
-
-Files beside an instance are not trusted: they are read as data only (never unpickled), from the
-instance's folder only, and a header that promises more than the file holds is refused.
-"""
+"""Agents from CSV files, also as people have them."""
 
 from __future__ import annotations
 
@@ -19,16 +15,14 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mipmech import files
+from mipmech import files, untrusted
 from mipmech.errors import InputError, did_you_mean, shorten
 from mipmech.text import clean, short
+from mipmech.tolerances import LARGEST_TABLE
 from mipmech.validation import Floats, is_plain, remedy
 
 FIELD = "agents"
-# A header of a plain array takes about a hundred bytes.
-LONGEST_NPY_HEADER = 10_000
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs"}
 # In a message; the middle of a longer list is left out.
 LONGEST_LIST = 200
@@ -196,15 +190,17 @@ def read_csv(path: Path, strict: bool = False) -> CsvTable:
     semicolons or tabs, whichever the header has, use decimal commas, and leave lines blank.
     """
     try:
-        text = files.read_text(path)
+        data = untrusted.read_bytes(path, LARGEST_TABLE)
     except OSError as error:
         raise unreadable(path, error) from None
+    try:
+        text = untrusted.decoded(data, path)
     except InputError:
-        with path.open("rb") as stream:
-            if b"\0" not in stream.read(HEAD):
-                raise
+        if b"\0" not in data[:HEAD]:
+            raise
         said = "is not text but a file of some program, such as a workbook; save it as CSV (UTF-8)"
         raise InputError(said, file=path) from None
+    del data
     told = None if strict else SEP.match(text)
     mark = told[1] if told else _mark(text)
     comma = "," if strict else mark
@@ -324,44 +320,6 @@ def quoted(name: str) -> str:
     ('sat', '"a ""b"",c"')
     """
     return '"' + name.replace('"', '""') + '"' if set(name) & set(',;"') else name
-
-
-def read_npy(path: Path) -> NDArray[Any]:
-    """Agents from a two-dimensional npy array of numbers."""
-
-    def fail(message: str) -> NoReturn:
-        raise _fault(path, message)
-
-    with path.open("rb") as stream:
-        try:
-            version = np.lib.format.read_magic(stream)
-            read_header = {
-                (1, 0): np.lib.format.read_array_header_1_0,
-                (2, 0): np.lib.format.read_array_header_2_0,
-            }[version]
-            shape, _fortran, dtype = read_header(stream, max_header_size=LONGEST_NPY_HEADER)
-        except KeyError:
-            fail("is an npy file of an unknown version; save it again with numpy.save")
-        except (ValueError, OverflowError, MemoryError, RecursionError):
-            fail("is not an npy file; write one with numpy.save(file, array)")
-        if dtype.hasobject:
-            fail("holds pickled Python objects, which are never loaded; save an array of float64")
-        if dtype.kind not in "fiu" or dtype.itemsize > 8:
-            fail(f"holds values of type {dtype}; save an array of float64")
-        if len(shape) != 2:
-            fail(f"has {len(shape)} dimensions; agents are rows and features columns")
-        if min(shape) < 0:
-            fail("has a shape with negative sizes; save it again with numpy.save")
-        promised = dtype.itemsize * int(shape[0]) * int(shape[1])
-        held = os.fstat(stream.fileno()).st_size - stream.tell()
-        if promised > held:
-            fail(f"is cut off: its header promises {promised} bytes of data, it has {held}")
-        stream.seek(0)
-        try:
-            array = np.lib.format.read_array(stream, allow_pickle=False)
-        except ValueError:
-            fail("cannot be read; save it again with numpy.save")
-    return array  # checked further with every other array
 
 
 # Spreadsheets run text that begins with one of these as a formula (the wide forms by some, too).

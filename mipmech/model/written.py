@@ -8,8 +8,8 @@ certificate.
 
 from __future__ import annotations
 
-import json
 import math
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -18,12 +18,12 @@ from typing import Any
 
 import numpy as np
 
-from mipmech import files, validation
+from mipmech import files, untrusted, validation
 from mipmech.errors import InputError, did_you_mean, shorten
 from mipmech.model.instance import Instance
 from mipmech.model.mechanism import Mechanism
 from mipmech.rationals import clamped, fractions
-from mipmech.tolerances import LARGEST_IN_RULES, OUT_OF_VIEW
+from mipmech.tolerances import LARGEST_CERTIFICATE, LARGEST_IN_RULES, OUT_OF_VIEW
 
 # On a general view, weights that are this near to what the planner can compute, as a share of their
 # length, are such a rule in few digits; farther off they are another rule.
@@ -73,35 +73,25 @@ def load_rule(text: str) -> dict[str, Any]:
     """
     if text.lstrip().startswith("{"):
         return _object(text, None)
-    if "=" in text and not Path(text).exists():
+    if "=" in text and not os.path.exists(text):
         return dict(validation.coefficients(text, "rule", "gpa=2,sat=3"))
     file = Path(text)
     try:
-        return _object(files.read_text(file), file)
-    except (OSError, ValueError) as error:
-        if isinstance(error, InputError):
-            raise
+        return _object(untrusted.read_text(file, LARGEST_CERTIFICATE), file)
+    except OSError as error:
         said = f"cannot be read: {files.reason(error)}; give a file, or a rule such as '{EXAMPLE}'"
         raise InputError(said, file=shorten(text).strip("'\""), field="rule") from None
 
 
 def _object(text: str, file: Path | None) -> dict[str, Any]:
-    def distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        result = dict(pairs)
-        for key, _ in pairs:
-            if [name for name, _ in pairs].count(key) > 1:
-                raise InputError(f"has {shorten(key)} twice; keep one", file=file, field="rule")
-        return result
-
     try:
-        found = json.loads(text, object_pairs_hook=distinct)
-    except json.JSONDecodeError as error:
-        said = f"is not JSON: {error.msg} at column {error.colno}; give a rule such as '{EXAMPLE}'"
+        found = untrusted.json_value(text, finite=False)
+    except untrusted.NotJson as error:
+        said = f"{error.message}; give a rule such as '{EXAMPLE}'"
         raise InputError(said, file=file, field="rule") from None
-    except (RecursionError, ValueError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError("is not a rule", file=file, field="rule") from None
+    except InputError as error:
+        said = error.message if error.field is None else f"{error.field!r} {error.message}"
+        raise InputError(said, file=file, field="rule") from None
     if not isinstance(found, dict):
         said = f"is {validation.kind(found)}; give an object such as '{EXAMPLE}'"
         raise InputError(said, file=file, field="rule")

@@ -10,6 +10,7 @@ The page is one HTML file that needs nothing else: no network, no fonts, no file
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
@@ -60,7 +61,9 @@ def report(folder: str | Path, output: str | Path | None = None, format: Format 
 
 def check_source(folder: Path) -> None:
     """Refuse what holds no run, before the work."""
-    if folder.name == LEARNED or ((folder / LEARNED).exists() and not (folder / MARK).exists()):
+    if folder.name == LEARNED or (
+        os.path.exists(folder / LEARNED) and not os.path.exists(folder / MARK)
+    ):
         said = "is a learning curve, which has no report: mipmech learn --plot draws it; a report"
         said += " takes the folder of a run, the --out of bench or compare"
         raise InputError(said, file=folder)

@@ -13,6 +13,7 @@ import functools
 import json
 import lzma
 import math
+import os
 import re
 import sys
 import time
@@ -28,8 +29,9 @@ from mipmech.checker import check
 from mipmech.checker.agents import Agents
 from mipmech.checker.leaves import highest_bound, no_look
 from mipmech.checker.tree import Node
-from mipmech.checker.verdict import Verdict, seal
+from mipmech.checker.verdict import InstanceNotFound, Verdict, seal
 from mipmech.checker.witness import ExactInstance
+from mipmech.design import checking
 from tests import referee
 from tests.conftest import ROOT, seeds
 from tests.sweep_gain import sweep_gain
@@ -803,6 +805,90 @@ def test_instances_that_cannot_be_read(tmp_path, path):
         assert not examined(file)
     except (InputError, OSError):
         assert path in ("nowhere.json", "", "a\0b", "\ud800")
+
+
+# Certificates that are JSON of a kind that other programs might read in another way.
+TRAPS = {
+    "claim twice": ('{"claim"', '{"claim": {"kind": "density"}, "claim"', "a key twice"),
+    "a key twice within": ('"stop":', '"x": {"y": 1, "y": 1}, "stop":', "a key twice"),
+    "infinite": ('"stop":', '"x": 1e999, "stop":', "too large for a float"),
+    "a name of infinity": ('"stop":', '"x": -Infinity, "stop":', "too large for a float"),
+    "a huge integer": ('"stop":', f'"x": 1{"0" * 400}, "stop":', "too large for a float"),
+    "thousands of digits": ('"stop":', f'"x": {"1" * 9999}, "stop":', "too large for a float"),
+    "half a character": ('"stop":', '"x": "\\ud800", "stop":', "half a character"),
+    "half a character as a key": ('"stop":', '"\\udfff": 1, "stop":', "half a character"),
+    "a whole one": ('"stop":', '"x": "\\ud83d\\ude00", "stop":', "seal"),
+}
+
+
+@pytest.mark.parametrize("trap", TRAPS)
+def test_json_that_may_be_read_in_two_ways(tmp_path, trap):
+    was, put_there, said = TRAPS[trap]
+    instance, content = made("square")
+    text = json.dumps({"claim": content["claim"], **content})
+    assert text.count(was) == 1
+    (tmp_path / "a.json").write_text(text.replace(was, put_there))
+    assert said in examined(tmp_path / "a.json", instance).reason
+
+
+FOREIGN = {
+    "a secret": b"password: hunter2",
+    "JSON": b'{"hunter2": 1}',
+    "JSON with a key twice": b'{"hunter2": 1, "hunter2": 2}',
+    "an instance in part": b'{"format": "mipmech/instance@1", "hunter2": 1}',
+    "no text": b"hunter2\xff",
+    "a folder": None,
+}
+
+
+@pytest.mark.parametrize("foreign", [*FOREIGN, "another instance", "a device", "a pipe"])
+def test_nothing_is_said_of_a_file_that_a_certificate_names(tmp_path, foreign):
+    """Whoever checks a stranger's certificate does not show what is in files of their own."""
+    there, inside = tmp_path / "hunter2.json", tmp_path / "certificates"
+    if foreign == "another instance":
+        mipmech.make_instance("ties", 12, 2, seed=1).save(there)
+    elif foreign == "a device":
+        there.symlink_to("/dev/zero")
+    elif foreign == "a pipe":
+        os.mkfifo(there)
+    elif FOREIGN[foreign] is None:
+        there.mkdir()
+    else:
+        there.write_bytes(FOREIGN[foreign])
+    inside.mkdir()
+    content = changed(made("square")[1], put("instance.path", "../hunter2.json"))
+    (inside / "a.json").write_text(json.dumps(content))
+    verdict = examined(inside / "a.json")
+    assert verdict.reason == (
+        "the certificate is for another instance: the file that it names does not hold one with"
+        " the digest claimed; if another file does, give it by --instance"
+    )
+    assert "hunter2" not in json.dumps(verdict.to_dict())
+
+
+def test_an_instance_by_an_absolute_path_is_not_opened(tmp_path):
+    instance, content = made("square")
+    for path in (instance.path, "/dev/zero"):
+        file = tmp_path / "a.json"
+        file.write_text(json.dumps(changed(content, put("instance.path", str(path)))))
+        with pytest.raises(InstanceNotFound, match=f"mipmech check {file} --instance FILE"):
+            check(file)
+        assert check(file, instance)
+
+
+def test_certificates_that_are_no_plain_files(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for file in (tmp_path / "pipe", "/dev/zero"):
+        with pytest.raises(OSError, match="not a plain file"):
+            check(file)
+        with pytest.raises(InputError, match=f"{file}: cannot be read: it is not a plain file"):
+            checking.check(file)
+    with pytest.raises(OSError, match=r"[Ii]s a directory"):
+        check(tmp_path)
+    with (tmp_path / "huge").open("wb") as stream:
+        stream.truncate(10**12)  # takes no room on the disk
+    with pytest.raises(InputError, match=r"huge: .*1,000,000,000 of any certificate"):
+        checking.check(tmp_path / "huge")
 
 
 # ------------------------------------------------------------------ at random

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import tomllib
 
 import pytest
 
@@ -120,7 +121,7 @@ FAULTS = {
     "only folders": (
         HEAD + "[[instances]]\nfiles = 'sub*'\n" + TASKS, "instances[1].files", "matches no file",
     ),
-    "deep": ("format = " + "[" * 100_000, None, "nested too deeply|is not TOML"),
+    "deep": ("format = " + "[" * 50_000, None, "nested too deeply|is not TOML"),
     "a long number": (f"format = {'9' * 5000}", None, "is not TOML"),
     "a huge seed": (
         HEAD + INSTANCES + "seed = 10000000000000000000000\n" + TASKS, "instances[1].seed",
@@ -319,3 +320,37 @@ def test_labels_say_what_a_job_is(tmp_path):
         "oracle random at η = 0.5 seed 3 on ties-m12-k2-s0",
         "oracle random at η = 0.5 seed 3 again (2) on ties-m12-k2-s0",
     ]
+
+
+@pytest.mark.parametrize("depth", [51, 30_000])
+@pytest.mark.parametrize("key", ["{}", "[{}]", "[[{}]]", "a = {{ {} = 1 }}", '"{}" . b', "# {}"])
+def test_deep_keys_are_refused_before_they_are_read(tmp_path, monkeypatch, depth, key):
+    """tomllib takes time that grows with the square of the depth: half a minute for 64 kB."""
+    monkeypatch.setattr(tomllib, "loads", lambda _: pytest.fail("was read"))
+    text = key.format(".".join("a" * (depth + 1)))
+    with pytest.raises(InputError, match=r"more than 50 points on line \d"):
+        plan_of(tmp_path, f"{HEAD}\n{text}\n")
+
+
+def test_a_key_of_numbers_is_a_deep_one_and_a_list_of_numbers_is_none(tmp_path):
+    with pytest.raises(InputError, match=r"more than 50 points"):
+        plan_of(tmp_path, HEAD + " . ".join(["1.1"] * 60) + " = 1\n")
+    etas = ", ".join(f"{j / 1000}" for j in range(1, 301))
+    task = f'[[tasks]]\ntask = "oracle"\neta = [{etas}, 1.5e-9]\n'
+    assert len(plan_of(tmp_path, HEAD + INSTANCES + task).pieces) == 301
+
+
+def test_a_plan_of_more_than_64_kb_is_refused(tmp_path):
+    text = HEAD + INSTANCES + TASKS
+    assert plan_of(tmp_path, text + "#" * (64_000 - len(text)))
+    with pytest.raises(InputError, match="has 64,001 bytes; of such files, at most 64,000 are"):
+        plan_of(tmp_path, text + "#" * (64_001 - len(text)))
+
+
+@pytest.mark.parametrize("value", [f"0x{'f' * 50_000}", "[0x" + "1" * 50_000 + "]", "1e999", "inf"])
+@pytest.mark.parametrize("field", ["agents", "seed", "cost", "family", "files"])
+def test_numbers_beyond_all_in_a_plan(tmp_path, value, field):
+    text = f"{HEAD}[[instances]]\n{field} = {value}\n" + TASKS
+    with pytest.raises(InputError) as caught:
+        plan_of(tmp_path, text)
+    assert len(str(caught.value)) < 400

@@ -93,8 +93,8 @@ class RunFolder:
     def open(cls, path: str | Path) -> RunFolder:
         """An existing folder."""
         folder = Path(path)
-        if not folder.is_dir():
-            what = "is a file" if folder.exists() else "does not exist"
+        if not os.path.isdir(folder):
+            what = "is a file" if os.path.exists(folder) else "does not exist"
             raise InputError(f"{what}; give the folder of a run, of bench or compare", file=folder)
         found = cls(folder)
         if not (folder / MARK).exists():

@@ -17,6 +17,7 @@ from functools import cache, cached_property
 from importlib.metadata import version
 from typing import Any
 
+from mipmech import untrusted
 from mipmech.errors import InputError
 from mipmech.model.families import NAMES
 from mipmech.model.instance import Instance
@@ -24,6 +25,7 @@ from mipmech.studies.batch.asking import ComparisonSettings
 from mipmech.studies.batch.plan import Piece, Plan, Source
 from mipmech.studies.batch.records import Options, Subject, kind_of, subject_of
 from mipmech.text import writable
+from mipmech.tolerances import LARGEST_TABLE
 from mipmech.version import __version__
 
 JOBS = "mipmech/jobs@2"
@@ -201,8 +203,8 @@ def _broken_subject(source: Source) -> Subject:
     """A stand-in for an instance that cannot be read; it changes with the file."""
     assert source.file is not None
     try:
-        content = source.file.read_bytes()
-    except OSError:
+        content = untrusted.read_bytes(source.file, LARGEST_TABLE)
+    except (OSError, InputError):
         content = b""
     name = os.fsencode(source.file.name)
     digest = "broken-" + hashlib.sha256(name + content).hexdigest()[:32]

@@ -21,9 +21,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mipmech import files
+from mipmech import files, untrusted
 from mipmech.errors import InputError
 from mipmech.studies.batch.storage import sync_folder
+from mipmech.tolerances import LARGEST_JOURNAL, LARGEST_RECORD
 
 # A record waits at most this long for others to share its way to the disk.
 WINDOW = 0.02
@@ -67,27 +68,24 @@ def record_in(line: bytes) -> Record | None:
     if not mark or rest[8:] != b'"}\n' or rest[:8] != b"%08x" % zlib.crc32(body):
         return None
     try:
-        record = json.loads(line, parse_constant=_no_number)
-    except (ValueError, RecursionError):
+        record = untrusted.json_value(line.decode())
+    except ValueError:
         return None
     return record if isinstance(record, dict) else None
-
-
-def _no_number(name: str) -> None:
-    raise ValueError(f"{name} is no number")
 
 
 def read(path: Path) -> Iterator[Record | None]:
     """The records of a file in their order; None for a damaged one. A torn end is no record."""
     if not path.exists():
         return
-    if not path.is_file():
-        raise InputError("is not a plain file, so there are no records in it", file=path)
-    with files.faults("cannot be read", path), path.open("rb") as stream:
-        for line in stream:
+    with files.faults("cannot be read", path), untrusted.opened(path, LARGEST_JOURNAL) as stream:
+        while line := stream.readline(LARGEST_RECORD):
+            whole = len(line) < LARGEST_RECORD
+            while len(line) == LARGEST_RECORD and not line.endswith(b"\n"):
+                line = stream.readline(LARGEST_RECORD)
             if not line.endswith(b"\n"):
                 break  # it is just being written, or its writer was killed
-            yield record_in(line)
+            yield record_in(line) if whole else None
 
 
 class Journal:

@@ -8,11 +8,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from mipmech import files
+from mipmech import files, untrusted
 from mipmech.errors import InputError
 from mipmech.studies.batch.folder import PLANS, RECORDS, RunFolder
 from mipmech.studies.batch.journal import Journal, JournalFault, read
 from mipmech.studies.batch.records import INSTANCES, Record, record_of
+from mipmech.tolerances import LARGEST_CERTIFICATE, LARGEST_TABLE
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,8 @@ def _certificate(source: RunFolder, target: RunFolder, record: Record) -> dict[P
         return {}
     file = source.certificate(record.id)
     with files.faults("cannot be read", file):
-        return {target.certificate(record.id): file.read_bytes()}
+        content = untrusted.read_bytes(file, LARGEST_CERTIFICATE)
+    return {target.certificate(record.id): content}
 
 
 def _finish(journal: Journal) -> None:
@@ -99,5 +101,6 @@ def _copy_files(source: Path, target: Path) -> None:
         if file.is_file() and not file.name.startswith(".") and not goal.exists():
             with files.faults("cannot be written", goal):
                 temporary = target / f".{file.name}.json.merging"
-                shutil.copyfile(file, temporary)
+                with untrusted.opened(file, LARGEST_TABLE) as stream, temporary.open("wb") as copy:
+                    shutil.copyfileobj(stream, copy)
                 temporary.replace(goal)

@@ -12,6 +12,8 @@ import inspect
 import itertools
 import json
 import math
+import os
+import re
 import secrets
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
@@ -20,7 +22,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
-from mipmech import files, validation
+from mipmech import files, untrusted, validation
 from mipmech.design.algorithm1 import EPSILON_SHARE, GridName, Skipping, Thresholds
 from mipmech.design.certificate import DEFAULT_GAP, EngineName
 from mipmech.errors import InputError, did_you_mean
@@ -32,10 +34,14 @@ from mipmech.studies.batch import fields
 from mipmech.studies.batch.asking import ETA_FRACTIONS, LONGEST, SEEDS, ComparisonSettings
 from mipmech.studies.batch.fields import Field
 from mipmech.studies.batch.records import Options
+from mipmech.tolerances import DEEPEST_KEY, LARGEST_PLAN
 
 FORMAT = "mipmech/plan@1"
 # The default time of a job, and the time after which it is killed beyond that.
 SECONDS, GRACE = 60.0, 60.0
+NUMBER = re.compile(r"(?<![\w.])\d+\.\d+(?:[eE][+-]?\d+)?(?![\w.])")
+# Longer integers are a mistake, whatever they are for; most of them are refused by their fields.
+LARGEST_BITS = 1024
 
 
 @dataclass(frozen=True)
@@ -93,7 +99,7 @@ class Plan:
         file = Path(path)
         try:
             with files.faults("cannot be read", file):
-                text = files.read_text(file)
+                text = untrusted.read_text(file, LARGEST_PLAN)
             return _parse(text, file)
         except InputError as error:
             raise error.located(file) from None
@@ -108,12 +114,18 @@ LIMITS = {
 
 
 def _parse(text: str, file: Path) -> Plan:
+    for number, line in enumerate(text.splitlines(), 1):
+        # A number counts as one part of a key, as which it would have two.
+        if NUMBER.sub("", line).count(".") > DEEPEST_KEY:
+            said = f"has more than {DEEPEST_KEY} points on line {number}; write it on several lines"
+            raise InputError(said)
     try:
         content = tomllib.loads(text)
     except RecursionError:
         raise InputError("is nested too deeply to be a plan") from None
     except ValueError as error:  # also a number of thousands of digits
         raise InputError(f"is not TOML: {error}") from None
+    _check_sizes(content)
     if content.get("format") != FORMAT:
         given = "is missing" if "format" not in content else f"is {content['format']!r}"
         raise InputError(f'{given}; this program reads format = "{FORMAT}"', field="format")
@@ -145,6 +157,17 @@ def _parse(text: str, file: Path) -> Plan:
         table["name"], text, tuple(dict.fromkeys(sources)), tuple(pieces), tuple(comparisons),
         file,
     )  # fmt: skip
+
+
+def _check_sizes(content: Any) -> None:
+    """Refuse integers that cannot even be printed: hexadecimal ones are read at any length."""
+    rest = [content]
+    while rest:
+        value = rest.pop()
+        if isinstance(value, int) and value.bit_length() > LARGEST_BITS:
+            raise InputError("has a whole number of thousands of digits; write a smaller one")
+        if isinstance(value, (dict, list)):
+            rest += value.values() if isinstance(value, dict) else value
 
 
 def _tables(value: Any, where: str) -> list[Any]:
@@ -188,9 +211,9 @@ def _sources(table: Any, where: str, folder: Path) -> list[Source]:
 def _matches(pattern: str, folder: Path, where: str) -> list[Path]:
     """The files that a name or a pattern with *, ? or ** stands for; of a folder, those in it."""
     path = folder / pattern
-    if path.is_file():
+    if os.path.isfile(path):
         return [path]
-    if path.is_dir():
+    if os.path.isdir(path):
         found = sorted(path.glob("*.json"))
     else:
         names = glob.glob(pattern, root_dir=folder, recursive=True)

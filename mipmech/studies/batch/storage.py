@@ -7,8 +7,9 @@ import os
 from pathlib import Path
 from typing import Any
 
-from mipmech import files
+from mipmech import files, untrusted
 from mipmech.errors import InputError
+from mipmech.tolerances import LARGEST_RUN_FILE
 
 
 def write_json(file: Path, content: dict[str, Any]) -> None:
@@ -19,16 +20,10 @@ def write_json(file: Path, content: dict[str, Any]) -> None:
 def read_json(file: Path) -> dict[str, Any]:
     """The object in a file."""
     with files.faults("cannot be read", file):
-        if not file.is_file():
-            raise InputError("is missing, or not a plain file", file=file)
-        text = files.read_text(file)
-    try:
-        content = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"is not JSON: {error}", file=file) from None
-    if not isinstance(content, dict):
-        raise InputError("is not one JSON object", file=file)
-    return content
+        try:
+            return untrusted.json_object(file, LARGEST_RUN_FILE, finite=False)
+        except FileNotFoundError:
+            raise InputError("is missing", file=file) from None
 
 
 def sync_folder(folder: Path) -> None:

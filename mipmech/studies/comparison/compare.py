@@ -9,6 +9,7 @@ same time for each call.
 from __future__ import annotations
 
 import operator
+import os
 import pickle
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -192,10 +193,10 @@ def sources_of(given: Instance | str | Path) -> list[Source]:
     if isinstance(given, Instance):
         return [Source(sample=given)]
     path = Path(given)
-    if path.is_dir():
+    if os.path.isdir(path):
         files = sorted(path.glob("*.json"))
         if not files:
             raise InputError("has no instance files (*.json) in it", file=path)
         return [Source(sample=Instance.load(file)) for file in files]
-    seeded = None if path.exists() else named(str(given))
+    seeded = None if os.path.exists(path) else named(str(given))
     return [Source(sample=Instance.load(path) if seeded is None else seeded)]

@@ -6,8 +6,8 @@ else is asked for.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.random import SeedSequence
@@ -96,7 +96,7 @@ def open_source(
     for field, value in (("rank", rank), ("hidden", hidden), ("cost", cost)):
         if value is not None:
             raise InputError("is for families; an instance file has its own", field=field)
-    if "/" not in text and not text.endswith(".json") and not Path(text).exists():
+    if "/" not in text and not text.endswith(".json") and not os.path.exists(text):
         raise InputError(
             f"there is neither a family nor a file {shorten(text)}"
             f"{did_you_mean(text, families.NAMES)}; families are: {', '.join(families.NAMES)}",
