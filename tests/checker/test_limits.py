@@ -255,7 +255,8 @@ def test_a_false_claim_ends_the_check_of_a_large_tree(monkeypatch):
     monkeypatch.setattr(leaves, "PART", 1 << 10)
     instance = make_instance("gaussian-mixture", 60, 3, seed=1)
     content = certify(instance, gap=0.05).content()
-    forged = {**content, "upper": content["lower"]["value"], "gap": 1.0}
+    least = math.nextafter(content["lower"]["value"], math.inf)
+    forged = {**content, "upper": least, "gap": 1.0}
     forged["seal"] = seal(forged)
     verdict = check(forged, instance)
     assert not verdict.accepted
