@@ -27,6 +27,7 @@ Seed = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 Key = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{20}$")]
 Options = dict[str, Any]
 Level = Literal["proved", "attested", "stated"]
+Status = Literal["done", "failed", "timeout", "memory", "crashed"]
 # Seconds, lower bound, upper bound if there is one, work.
 Step = tuple[Figure, Figure, Figure | None, Size]
 
@@ -104,7 +105,7 @@ class Allowed:
 class Record:
     """The outcome of a job.
 
-    status : "done", "failed", "timeout", "memory" or "crashed"
+    status : "done" if there is a result, else why there is none
     reason : why there is no result; None if there is one
     attempt : how often it was tried, over all runs
     seconds, memory : of the work itself, and the most bytes that its process used
@@ -113,7 +114,7 @@ class Record:
     """
 
     id: Key
-    status: str
+    status: Status
     reason: str | None
     attempt: Size
     task: str
