@@ -55,10 +55,10 @@ def in_one_piece() -> Iterator[Console]:
 
 
 def entry(key: str, value: str, width: int) -> str:
-    """A key and its value, wrapped under itself."""
+    """A key and its value, wrapped under itself: what a file says never begins a line."""
     return textwrap.fill(
         printable(value), width, initial_indent=f"  {printable(key):<10} ",
-        subsequent_indent=" " * 13, break_long_words=False, break_on_hyphens=False,
+        subsequent_indent=" " * 13, break_on_hyphens=False,
     )  # fmt: skip
 
 
