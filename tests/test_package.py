@@ -124,6 +124,29 @@ def test_nothing_hides_a_package_or_a_module():
         assert getattr(sys.modules[parent], name) is module, info.name
 
 
+# What is printed as it is: texts of our own, and tables whose texts are cleaned when they are read.
+OWN_WORDS = (
+    "f'mipmech {__version__}'",
+    "text",
+    "f'{question}{shown}: '",
+    "f'  Warning: {UNSEEN}.'",
+    "f'error: the output cannot be written: {reason(error)}'",
+)
+
+
+def test_whatever_is_printed_is_made_printable():
+    """By one function, or by the console for results, which is made in one place."""
+    for path, name in modules():
+        calls = [node for node in ast.walk(ast.parse(path.read_text())) if type(node) is ast.Call]
+        for call in calls:
+            function = ast.unparse(call.func)
+            if function == "print":
+                said = ast.unparse(call.args[0])
+                assert said.startswith(("printable(", "json.dumps(")) or said in OWN_WORDS, path
+            if function in ("Console", "PlainConsole") and name == "terminal":
+                assert path.stem == "console", path
+
+
 def test_few_names_are_public():
     assert len(mipmech.__all__) <= 28
     assert mipmech.__all__ == sorted(mipmech.__all__)
