@@ -15,6 +15,10 @@ JOINERS = "\u200c\u200d"
 THIN = "\u202f"
 # Numbers with more digits before the point are written as powers of ten.
 WHOLE_DIGITS = 7
+# How a verdict on a certificate begins a sentence about what it did not verify.
+NOT_VERIFIED = "NOT verified: "
+# Nothing that is printed as one line is longer than this.
+LONGEST_LINE = 2000
 
 
 # ------------------------------------------------------------------ strangers' texts
@@ -34,6 +38,15 @@ def harmless(text: str) -> str:
     if text.isprintable():  # nearly all are
         return text
     return "".join(c if c.isprintable() or c in JOINERS else _stand_in(c) for c in text)
+
+
+def printable(text: str) -> str:
+    r"""A text from anywhere, as one line that can be shown on a terminal, and is not endless.
+
+    >>> printable("two\nlines \x1b[2J")
+    'two lines �[2J'
+    """
+    return short(harmless(text), LONGEST_LINE)
 
 
 def _stand_in(character: str) -> str:

@@ -75,7 +75,7 @@ def numbers(value: object, field: str) -> Floats:
     for row, entry in enumerate(value):
         if type(entry) is not float and not is_number(entry):
             raise InputError(f"is {kind(entry)}; expected a number", field=field, row=row)
-    return np.array(value, dtype=np.float64)
+    return _floats(value, field)
 
 
 def listed(value: object, field: str) -> list[Any]:
@@ -107,7 +107,7 @@ def rows(value: object, field: str) -> Floats:
         if not plain.issuperset(map(type, entry)):
             wrong = next(v for v in entry if type(v) not in plain)
             raise InputError(f"has {kind(wrong)}; expected a number", field=field, row=row)
-    return np.array(value, dtype=np.float64)
+    return _floats(value, field)
 
 
 def array(value: ArrayLike, field: str, dimensions: int, largest: float = LARGEST) -> Floats:
@@ -161,6 +161,14 @@ def check_not_tiny(values: Floats, field: str) -> None:
             field=field,
             row=int(place[0]),
         )
+
+
+def _floats(value: list[Any], field: str) -> Floats:
+    try:
+        return np.array(value, dtype=np.float64)
+    except OverflowError:
+        said = "has a number too large for a float; give finite numbers"
+        raise InputError(said, field=field) from None
 
 
 def length(values: Floats, expected: int, field: str, why: str) -> Floats:

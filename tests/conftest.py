@@ -3,6 +3,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,18 @@ def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
         code = "import mipmech; mipmech.certify(mipmech.make_instance('ties', 12, 3, seed=1))"
         subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """How many files of each kind were fuzzed (`tests/fuzz`), over all processes."""
+    counts: Counter[str] = Counter()
+    for report in terminalreporter.getreports("passed"):
+        for name, value in report.user_properties:
+            if name == "fuzzed":
+                counts[value[0]] += value[1]
+    if counts:
+        told = ", ".join(f"{number:,} {kind}" for kind, number in counts.items())
+        terminalreporter.write_line(f"fuzzed: {told}")
 
 
 @pytest.fixture

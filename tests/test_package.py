@@ -5,12 +5,17 @@ from __future__ import annotations
 import ast
 import importlib
 import pkgutil
+import re
 import subprocess
 import sys
 import tomllib
 from collections import Counter
 
 import mipmech
+from mipmech.studies.batch.jobs import MOST_JOBS
+from mipmech.studies.batch.records import DEEPEST, LONGEST
+from mipmech.text import LONGEST_LINE
+from mipmech.validation import LONGEST_NAME
 from tests.conftest import ROOT
 
 # Each of these may import only what stands before it.
@@ -119,9 +124,46 @@ def test_nothing_hides_a_package_or_a_module():
         assert getattr(sys.modules[parent], name) is module, info.name
 
 
+# What is printed as it is: texts of our own, and tables whose texts are cleaned when they are read.
+OWN_WORDS = (
+    "f'mipmech {__version__}'",
+    "text",
+    "f'{question}{shown}: '",
+    "f'  Warning: {UNSEEN}.'",
+    "f'error: the output cannot be written: {reason(error)}'",
+)
+
+
+def test_whatever_is_printed_is_made_printable():
+    """By one function, or by the console for results, which is made in one place."""
+    for path, name in modules():
+        calls = [node for node in ast.walk(ast.parse(path.read_text())) if type(node) is ast.Call]
+        for call in calls:
+            function = ast.unparse(call.func)
+            if function == "print":
+                said = ast.unparse(call.args[0])
+                assert said.startswith(("printable(", "json.dumps(")) or said in OWN_WORDS, path
+            if function in ("Console", "PlainConsole") and name == "terminal":
+                assert path.stem == "console", path
+
+
 def test_few_names_are_public():
     assert len(mipmech.__all__) <= 28
     assert mipmech.__all__ == sorted(mipmech.__all__)
+
+
+def test_the_page_on_security_names_tests_and_limits_that_are_there():
+    page = (ROOT / "docs" / "security.md").read_text()
+    named = re.findall(r"\]\(\.\./(tests/[\w/]+\.py)\)", page)
+    assert len(named) > 10
+    assert all((ROOT / name).exists() for name in named)
+    limits = [
+        f"{LONGEST_LINE:,} characters; longer",
+        f"{LONGEST_NAME} characters |",
+        f"{MOST_JOBS:,} |",
+        f"{LONGEST:,} characters, {DEEPEST} levels",
+    ]
+    assert [said for said in limits if said not in page] == []
 
 
 def test_importing_is_light():

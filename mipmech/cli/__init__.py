@@ -18,6 +18,7 @@ from mipmech.cli import bench, design, grade, new, studies
 from mipmech.cli.shell import app
 from mipmech.errors import InputError
 from mipmech.files import reason
+from mipmech.text import printable
 
 # The commands, in the order of `mipmech --help`; importing their modules has made them known.
 COMMANDS = (new, design, grade, studies, bench)
@@ -94,4 +95,4 @@ def _complain(error: InputError, as_json: bool) -> None:
     if as_json:
         print(json.dumps(error.to_dict()))
     else:
-        print(f"error: {error}", file=sys.stderr)
+        print(printable(f"error: {error}"), file=sys.stderr)

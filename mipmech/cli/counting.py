@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from mipmech.text import estimate
+from mipmech.text import estimate, printable
 
 if TYPE_CHECKING:
     from mipmech.studies.batch.runner import Progress
@@ -80,7 +80,7 @@ def _log() -> Counting:
             say(", ".join([f"{done} of {total} done", *rest, *ahead]))
 
     def say(text: str) -> None:
-        print(text, file=sys.stderr, flush=True)
+        print(printable(text), file=sys.stderr, flush=True)
 
     return Counting(show, say)
 
@@ -116,6 +116,6 @@ def _bar() -> Iterator[Counting]:
             bar.update(task, completed=done, total=total, rest=rest, until=until, note=note)
 
         def first(text: str) -> None:
-            bar.update(task, note=text)
+            bar.update(task, note=printable(text))
 
-        yield Counting(show, lambda text: console.print(Text(text)), first)
+        yield Counting(show, lambda text: console.print(Text(printable(text))), first)

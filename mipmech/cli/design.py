@@ -46,6 +46,7 @@ from mipmech.oracles.base import Answer, Oracle, infeasible
 from mipmech.oracles.call import eta_of
 from mipmech.oracles.registry import REGISTRY, oracle_named
 from mipmech.plots.drawn import Drawn
+from mipmech.text import NOT_VERIFIED
 from mipmech.workers.processes import cores
 
 
@@ -352,14 +353,25 @@ def check(
         Path | None,
         typer.Option("--instance", help="The instance file, if not where the certificate says."),
     ] = None,
+    level: Annotated[
+        Literal["any", "proved"],
+        typer.Option("--level", help="proved: nothing less will do; else the exit status is 1."),
+    ] = "any",
     workers: Workers = None,
 ) -> int:
     """Check a certificate with a program that shares only the instance reader with its maker."""
     limit = math.inf if shell.seconds is None else shell.seconds
     with chosen_executor(workers) as executor, shell.saying(f"checking {certificate}") as watch:
         verdict = check_certificate(certificate, instance, watch, limit, executor)
-    shell.show(verdict.to_dict(), "design.tell_verdict", verdict, certificate)
-    return 0 if verdict.accepted else 1
+    enough = verdict.accepted and level in ("any", verdict.level)
+    unchecked = [
+        said.removeprefix(NOT_VERIFIED)
+        for said in verdict.verified
+        if said.startswith(NOT_VERIFIED)
+    ]
+    content = {**verdict.to_dict(), "unchecked": unchecked, "enough": enough}
+    shell.show(content, "design.tell_verdict", verdict, certificate, enough)
+    return 0 if enough else 1
 
 
 @command()

@@ -17,7 +17,7 @@ from mipmech.model.from_table import NAMING, Choice, naming_column
 from mipmech.model.instance import Instance
 from mipmech.model.instance_from_csv import UNSEEN, instance_from_csv
 from mipmech.model.tables import CsvTable, listed_columns, quoted, read_csv
-from mipmech.text import clean, count
+from mipmech.text import clean, count, printable
 from mipmech.validation import cells, coefficients, is_plain
 
 
@@ -252,7 +252,7 @@ def _asked(field: str, question: str, read: Callable[[str], Any], default: str =
             if error.field in ("weights", "quality_offset"):  # options, which no answer mends
                 raise
             at = "" if error.line is None else f" (line {error.line})"
-            print(f"  {error.message}{at}", file=sys.stderr)
+            print(printable(f"  {error.message}{at}"), file=sys.stderr)
 
 
 def _tell_columns(table: CsvTable) -> None:
@@ -260,4 +260,4 @@ def _tell_columns(table: CsvTable) -> None:
     others = [name for name in table.names if name and name not in table.numeric]
     held = f"{count(table.size, 'row')}; numbers: {', '.join(map(clean, table.numeric)) or 'none'}"
     held += f"; text: {', '.join(map(clean, others))}" * bool(others)
-    print(held, file=sys.stderr)
+    print(printable(held), file=sys.stderr)

@@ -22,7 +22,7 @@ from mipmech.budget import Budget, Event, Timer
 from mipmech.errors import InputError
 from mipmech.files import try_writing
 from mipmech.plots.drawn import Drawn
-from mipmech.text import relative_gap
+from mipmech.text import printable, relative_gap
 from mipmech.tolerances import LARGEST_TABLE
 from mipmech.version import __version__
 
@@ -165,8 +165,8 @@ class Shell:
         from rich.console import Console  # noqa: PLC0415  (slow to import)
         from rich.markup import escape  # noqa: PLC0415
 
-        with Console(stderr=True).status(escape(f"{what} …")) as line:
-            yield lambda text: line.update(escape(f"{what}: {text}"))
+        with Console(stderr=True).status(escape(printable(f"{what} …"))) as line:
+            yield lambda text: line.update(escape(printable(f"{what}: {text}")))
 
     @contextmanager
     def following(

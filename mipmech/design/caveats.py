@@ -59,10 +59,11 @@ def _spreads(instance: Instance, counted: Flags) -> str | None:
     """Whether features that can move, which are those that the planner sees, do not compare."""
     seen = np.flatnonzero((instance.view.matrix != 0).any(axis=0))
     agents = instance.agents[np.ix_(counted, seen)]
-    varied = agents.min(axis=0) < agents.max(axis=0)
+    spread = agents.std(axis=0)
+    varied = (agents.min(axis=0) < agents.max(axis=0)) & (spread > 0)
     if varied.sum() < 2:
         return None
-    seen, spread = seen[varied], agents[:, varied].std(axis=0)
+    seen, spread = seen[varied], spread[varied]
     least, most = int(np.argmin(spread)), int(np.argmax(spread))
     if spread[most] <= SPREADS * spread[least]:
         return None
@@ -121,7 +122,8 @@ def beyond_data(found: Recount, agents: Numbers) -> Beyond | None:
     level = clamped(Fraction(found.mechanism.threshold) * line.factor)
     after = x[agents] + np.outer(level - x[agents] @ weights, weights) / float(line.square)
     outside = np.maximum(after - high, low - after)
-    share = np.divide(outside.max(axis=0), width, out=np.zeros(len(columns)), where=width > 0)
+    with np.errstate(over="ignore"):  # of a width next to nothing
+        share = np.divide(outside.max(axis=0), width, out=np.zeros(len(columns)), where=width > 0)
     left = np.flatnonzero(share > ROUNDING)
     if not len(left):
         return None

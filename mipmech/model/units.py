@@ -70,7 +70,8 @@ def standardised(agents: Floats, names: Sequence[str]) -> tuple[Floats, Units]:
             raise InputError(f"{said} to be measured in; leave the feature out", field="features")
     # Exact sums: how a machine orders a sum must not change the digest of what is made.
     centre = [math.fsum(column) / len(agents) for column in agents.T]
-    away = agents - np.array(centre)
-    scale = [math.sqrt(math.fsum(column) / len(agents)) for column in (away**2).T]
+    with np.errstate(invalid="ignore", over="ignore"):  # what is not finite is refused below
+        away = agents - np.array(centre)
+        scale = [math.sqrt(math.fsum(column) / len(agents)) for column in (away**2).T]
     units = parse_units({"centre": centre, "scale": scale}, len(names))
     return away / np.array(scale), units

@@ -27,6 +27,8 @@ from mipmech.text import clean, short
 LARGEST = 1e100
 # Longer untrusted texts are cut.
 LONGEST = 400
+# Reasons, which may hold the last words of a program, are cut later.
+LONGEST_REASON = 1000
 # Errors caused by untrusted values; `InputError` is a ValueError.
 FAULTS = (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, RecursionError)
 
@@ -144,8 +146,9 @@ def _comparisons(
         try:
             settings = typed(given, ComparisonSettings, "the settings of a comparison")
             subjects = typed(plan.subjects, tuple[Subject, ...], "a list of instances")
-            once = {subject.digest: subject for subject in subjects}.values()
-            found.append(assemble(settings, once, plan.jobs, records, plan.left_out))
+            once = {subject.digest: _named(subject) for subject in subjects}.values()
+            left_out = [short(said, LONGEST) for said in plan.left_out]
+            found.append(assemble(settings, once, plan.jobs, records, left_out))
         except InputError as error:
             lost.append(clean(str(error)))
         except FAULTS as error:
@@ -172,7 +175,8 @@ def understood(record: Record, job: Job | None) -> Record | None:
         return replace(
             record,
             options=_cut(record.options),
-            instance=replace(subject, **_cut({"name": subject.name, "group": subject.group})),
+            instance=_named(subject),
+            reason=None if record.reason is None else short(record.reason, LONGEST_REASON),
             started=None if record.started is None else _in_utc(record.started),
             ended=_in_utc(record.ended),
         )
@@ -224,6 +228,11 @@ def _cut(values: Mapping[str, Any]) -> dict[str, Any]:
         name: short(value, LONGEST) if isinstance(value, str) else value
         for name, value in values.items()
     }
+
+
+def _named(subject: Subject) -> Subject:
+    """The same with shorter names."""
+    return replace(subject, name=short(subject.name, LONGEST), group=short(subject.group, LONGEST))
 
 
 def _in_utc(when: datetime) -> datetime:

@@ -8,12 +8,11 @@ from pathlib import Path
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 
 from mipmech.studies.batch import Expansion, Job, RunStatus, RunSummary
 from mipmech.studies.batch.forecast import Forecast
 from mipmech.terminal.console import in_one_piece, tell_entries, tell_heading, tell_table
-from mipmech.text import estimate
+from mipmech.text import estimate, printable
 
 # Jobs, and failures, that are listed one by one; all of them stand in the --json object.
 LISTED, FAILURES = 30, 10
@@ -43,7 +42,7 @@ def tell_jobs(
         table.add_column("seconds", justify="right")
         for job in jobs[:LISTED]:
             state = states.get(job.id, "broken" if job.fault is not None else "")
-            table.add_row(job.id[:8], Text(expansion.label(job)), state, f"{job.limit:g}")
+            table.add_row(job.id[:8], printable(expansion.label(job)), state, f"{job.limit:g}")
         console.print(table)
         if len(jobs) > LISTED:
             console.print(f" … and {len(jobs) - LISTED:,} more (--json lists all)")

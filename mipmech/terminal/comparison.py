@@ -6,11 +6,10 @@ import math
 from pathlib import Path
 
 from rich.console import Console
-from rich.text import Text
 
 from mipmech.studies.comparison.results import Comparison, OracleSummary
 from mipmech.studies.spread import Spread
-from mipmech.terminal.console import in_one_piece, tell_entries, tell_heading, tell_table
+from mipmech.terminal.console import in_one_piece, tell_entries, tell_heading, tell_line, tell_table
 from mipmech.text import count, listed
 
 # A table of more groups, or one that is wider than the terminal, is left to the report.
@@ -40,7 +39,7 @@ def tell_comparison(found: Comparison, out: Path | None = None) -> None:
         tell_entries(console, notes)
         if out is not None and found.unwritten is None:
             said = f"Record: {out}; mipmech report {out} -o report.html makes a page of it"
-            console.print(Text(said))
+            tell_line(console, said)
 
 
 def _what_was_done(found: Comparison) -> dict[str, str]:

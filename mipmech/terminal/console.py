@@ -10,11 +10,12 @@ from fractions import Fraction
 from pathlib import Path
 
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from mipmech.text import above, below
+from mipmech.text import above, below, printable
 
 # More terms of a rule than this are cut short with an ellipsis.
 MOST_TERMS = 6
@@ -22,20 +23,42 @@ MOST_TERMS = 6
 WORDS = 14
 
 
+class PlainConsole(Console):
+    """Shows texts as they are: no markup is read in them, and no line of them acts or is endless.
+
+    Whatever commands print in words goes through `render`, also the cells of tables.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(highlight=False, markup=False, emoji=False)
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        """Render an object; of texts, every line as `printable` gives it."""
+        if isinstance(renderable, str):
+            renderable = Text(renderable)
+        if isinstance(renderable, Text):
+            shown = "\n".join(map(printable, renderable.plain.split("\n")))
+            if shown != renderable.plain:
+                renderable = renderable.blank_copy(shown)
+        return super().render(renderable, options)
+
+
 @contextmanager
 def in_one_piece() -> Iterator[Console]:
     """A console whose text goes out at once: a reader that leaves early is met where expected."""
-    console = Console(highlight=False)
+    console = PlainConsole()
     with console.capture() as text:
         yield console
     sys.stdout.write(text.get())
 
 
 def entry(key: str, value: str, width: int) -> str:
-    """A key and its value, wrapped under itself."""
+    """A key and its value, wrapped under itself: what a file says never begins a line."""
     return textwrap.fill(
-        value, width, initial_indent=f"  {key:<10} ", subsequent_indent=" " * 13,
-        break_long_words=False, break_on_hyphens=False,
+        printable(value), width, initial_indent=f"  {printable(key):<10} ",
+        subsequent_indent=" " * 13, break_on_hyphens=False,
     )  # fmt: skip
 
 
@@ -49,20 +72,25 @@ def tell_warnings(console: Console, warnings: Sequence[str]) -> None:
     """Sentences that nobody should overlook."""
     for sentence in warnings:
         console.print()
-        console.print(Text(f"Warning: {sentence}."))
+        tell_line(console, f"Warning: {sentence}.")
 
 
 def tell_heading(console: Console, text: str) -> None:
     """A heading."""
-    console.print(Text(text, style="bold"))
+    console.print(Text(printable(text), style="bold"))
+
+
+def tell_line(console: Console, text: str) -> None:
+    """A sentence, on as many lines as the terminal needs."""
+    console.print(Text(printable(text)))
 
 
 def tell_picture(console: Console, what: str, plot: Path | None, no_picture: str | None) -> None:
     """Where the picture is, or why there is none."""
     if no_picture is not None:
-        console.print(Text(f"No picture: {no_picture}."))
+        tell_line(console, f"No picture: {no_picture}.")
     elif plot is not None:
-        console.print(Text(f"Picture of {what}: {plot}"))
+        tell_line(console, f"Picture of {what}: {plot}")
 
 
 def tell_table(
@@ -94,7 +122,7 @@ def tell_table(
             else:
                 part.add_column(Text(columns[place - 1]), justify="right", no_wrap=True)
         for row in rows:
-            part.add_row(*(Text(row[place]) for place in (0, *chosen)))
+            part.add_row(*(Text(printable(row[place])) for place in (0, *chosen)))
         return part
 
     def fits(chosen: Sequence[int]) -> bool:

@@ -35,13 +35,14 @@ from mipmech.terminal.console import (
     sum_of,
     tell_entries,
     tell_heading,
+    tell_line,
     tell_picture,
     tell_table,
     tell_warnings,
     up,
 )
 from mipmech.terminal.rule import percent, share_known, tell_rule
-from mipmech.text import count, relative_gap
+from mipmech.text import NOT_VERIFIED, count, relative_gap
 from mipmech.theory.projection import ProjectionRule
 
 # Said wherever P w_f = 0.
@@ -66,7 +67,7 @@ def _tell(console: Console, description: Description) -> None:
     tell_heading(console, instance.name)
     sees = f"the planner sees {count(description.geometry.rank, 'dimension')}"
     sizes = f"{count(instance.size, 'agent')}, {count(instance.width, 'feature')}"
-    console.print(Text(f"{sizes}; {sees}"))
+    tell_line(console, f"{sizes}; {sees}")
     console.print(_facts(description, console.width))
     if description.geometry.p_norm == 0:
         console.print(BLIND)
@@ -156,7 +157,8 @@ def _distances(instance: Instance, units: Units) -> str:
 def _tell_linear(console: Console, description: Description) -> None:
     cost = description.instance.cost[description.instance.weights > 0]
     low, high = cost.min(), cost.max()
-    tell_heading(console, "\nTheorem 1: a reward linear in the score along P w_f")
+    console.print()
+    tell_heading(console, "Theorem 1: a reward linear in the score along P w_f")
     if low == high:
         text = f"of length R moves nobody if R < {low:.4g}, else everybody, without bound."
     else:
@@ -169,7 +171,8 @@ def _tell_linear(console: Console, description: Description) -> None:
 
 def _tell_threshold(console: Console, description: Description, best: ProjectionRule) -> None:
     instance = description.instance
-    tell_heading(console, "\nTheorem 2: accept if the score along P w_f reaches a threshold")
+    console.print()
+    tell_heading(console, "Theorem 2: accept if the score along P w_f reaches a threshold")
     rules = [rule for rule in (best, description.grid) if rule is not None]
     shown = printed(best.recount)
     tell_table(
@@ -390,7 +393,7 @@ def tell_certificate(
             _tell_rivals(console, others)
         _tell_file(console, out)
         if movers is not None:
-            console.print(Text(f"Movers: {movers}"))
+            tell_line(console, f"Movers: {movers}")
         tell_picture(console, "the bounds and the rule", *picture)
 
 
@@ -429,24 +432,34 @@ def _tell_rivals(console: Console, others: list[Rival]) -> None:
 def _tell_file(console: Console, out: Path | None) -> None:
     if out is not None:
         size = out.stat().st_size / 1000
-        console.print(Text(f"Certificate ({size:.1f} kB): {out}; mipmech check {out} verifies it"))
+        said = f"Certificate ({size:.1f} kB): {out}; mipmech check {out} verifies it"
+        tell_line(console, said)
 
 
-def tell_verdict(verdict: Verdict, path: Path) -> None:
-    """Print what a check found on stdout."""
+def tell_verdict(verdict: Verdict, path: Path, enough: bool = True) -> None:
+    """Print what a check found on stdout.
+
+    enough : whether an accepted certificate has the level that was wanted
+    """
     with in_one_piece() as console:
-        if verdict.accepted:
+        if verdict.accepted and enough:
             tell_heading(console, f"accepted, {verdict.level}: {path}")
+        elif verdict.accepted:
+            tell_heading(console, f"NOT ENOUGH: {path}")
+            said = f"accepted, {verdict.level}; --level proved wants a bound that was verified"
+            tell_entries(console, {"because": said})
         else:
             status = "REJECTED" if verdict.finished else "NOT FINISHED"
             tell_heading(console, f"{status}: {path}")
-            console.print(Text(entry("because", str(verdict.reason), console.width)))
+            tell_entries(console, {"because": str(verdict.reason)})
         if verdict.claim is not None and verdict.lower is not None and verdict.upper is not None:
             claimed = (
                 f"{verdict.claim}: at least {down(verdict.lower, 9)}, at most"
                 f" {up(verdict.upper, 9)}"
             )
-            console.print(Text(entry("claim", claimed, console.width)))
+            tell_entries(console, {"claim": claimed})
         for said in verdict.verified:
-            console.print(Text(entry("verified", said, console.width)))
-        console.print(Text(entry("took", f"{verdict.seconds:.2f} s", console.width)))
+            verified = not said.startswith(NOT_VERIFIED)
+            label = "verified" if verified else "unchecked"
+            tell_entries(console, {label: said.removeprefix(NOT_VERIFIED)})
+        tell_entries(console, {"took": f"{verdict.seconds:.2f} s"})

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 from rich.console import Console
-from rich.text import Text
 
 from mipmech.model.mechanism import Mechanism
 from mipmech.plots.drawn import UNASKED, Drawn
@@ -18,6 +17,7 @@ from mipmech.terminal.console import (
     sum_of,
     tell_entries,
     tell_heading,
+    tell_line,
     tell_picture,
     tell_table,
 )
@@ -49,7 +49,7 @@ def tell_learning(curve: LearningCurve, picture: Drawn = UNASKED, out: Path | No
                 "The planner sees nothing that quality depends on (P w_f = 0): every gain is 0."
             )
         if out is not None:
-            console.print(Text(f"All figures and rules: {out}"))
+            tell_line(console, f"All figures and rules: {out}")
         tell_picture(console, "the learning curve", *picture)
 
 

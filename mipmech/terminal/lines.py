@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from mipmech.text import printable
+
 
 def tell(line: str) -> None:
     """Print a line."""
-    print(line)
+    print(printable(line))

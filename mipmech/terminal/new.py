@@ -6,8 +6,6 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from rich.text import Text
-
 from mipmech.model.from_table import Choice
 from mipmech.model.instance_from_csv import InstanceFromCsv
 from mipmech.terminal.console import (
@@ -17,7 +15,7 @@ from mipmech.terminal.console import (
     tell_heading,
     tell_warnings,
 )
-from mipmech.text import clean, count
+from mipmech.text import clean, count, printable
 
 
 def tell(made: InstanceFromCsv, choice: Choice, file: Path, warnings: Sequence[str]) -> None:
@@ -47,7 +45,8 @@ def tell(made: InstanceFromCsv, choice: Choice, file: Path, warnings: Sequence[s
         tell_entries(console, entries)
         tell_warnings(console, warnings)
         proof = file.with_name(f"{file.stem}-proof.json")
-        console.print("\nNext:")
+        console.print()
+        console.print("Next:")
         for words in (["show", file], ["certify", file, "--out", proof]):
             line = shlex.join(["mipmech", *map(str, words)])
-            console.print(Text(f"  {line}"), soft_wrap=True)
+            console.print(printable(f"  {line}"), soft_wrap=True)

@@ -104,7 +104,7 @@ def changes(found: Recount, agents: Numbers) -> str:
     mean = found.soft_density / float(found.share(agents))
     scale = np.ones(instance.width) if instance.units is None else np.array(instance.units.scale)
     weights = np.array(found.mechanism.weights)
-    moves = mean * weights * scale / np.linalg.norm(weights)
+    moves = mean * (weights / math.hypot(*weights)) * scale
     terms = [(n, c) for n, c in zip(instance.feature_names, moves, strict=True) if c]
     terms.sort(key=lambda term: -abs(term[1]))
     parts = [f"{name} {change:+.3g}" for name, change in terms[:MOST_TERMS]]

@@ -156,7 +156,22 @@ def test_attested_by_the_solver(capsys, tmp_path):
     assert cells["gain"]["lower"] <= found["gain"]["upper"]
     status, out, _ = run(capsys, "check", proof)
     assert status == 0
-    assert "NOT verified" in out
+    assert "  unchecked  that no rule in them gains more" in out
+    assert "verified" in out
+    assert "NOT verified" not in out
+    status, out, _ = run(capsys, "check", proof, "--level", "proved")
+    assert status == 1
+    assert out.startswith("NOT ENOUGH: ")
+    assert "accepted, attested; --level proved wants a bound that was verified" in " ".join(
+        out.split()
+    )
+    status, found = as_json(capsys, "check", proof, "--level", "proved")
+    assert (status, found["status"], found["level"], found["enough"]) == (
+        1, "accepted", "attested", False,
+    )  # fmt: skip
+    assert [said.split(";")[0] for said in found["unchecked"]] == [
+        "that no rule in them gains more"
+    ]
 
 
 def test_a_density_certificate(capsys, tmp_path):

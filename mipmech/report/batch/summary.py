@@ -90,7 +90,7 @@ def makers(batch: Batch) -> list[tuple[dict[str, Any], int]]:
 
 def without_result(failed: Sequence[Record]) -> Iterator[Sentence]:
     """What became of jobs without a result, the known ends first."""
-    counts = Counter(entry.status for entry in failed)
+    counts: Counter[str] = Counter(entry.status for entry in failed)
     ends = [end for end in ENDS if end in counts] + sorted(set(counts) - set(ENDS))
     said = listed([f"{counts[end]:,} {ENDS.get(end, end)}" for end in ends[:8]])
     broken = {e.instance.digest for e in failed if e.instance.digest.startswith("broken-")}

@@ -70,8 +70,17 @@ def export_run(path: str | Path, output: str | Path | None, format: Format = "cs
 
 
 def row_of(record: Record) -> dict[str, Any]:
-    """The columns of a record; None where there is no value."""
-    return {name: get(record) for name, (_, get) in COLUMNS.items()}
+    """The columns of a record; None where there is no value, or one of another type."""
+    return {name: _fitting(get(record), kind) for name, (kind, get) in COLUMNS.items()}
+
+
+def _fitting(value: Any, kind: str) -> Any:
+    """A value as its column has it: options of a stranger's record may be anything."""
+    if value is None or kind == "string":
+        return None if value is None else str(value)
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    return float(value) if kind == "float64" else value
 
 
 def csv_text(heads: Sequence[str], rows: Iterable[Iterable[Any]]) -> str:

@@ -10,9 +10,9 @@ from typing import Any
 
 from mipmech import files, untrusted
 from mipmech.errors import InputError
-from mipmech.studies.batch.folder import PLANS, RECORDS, RunFolder
-from mipmech.studies.batch.journal import Journal, JournalFault, read
-from mipmech.studies.batch.records import INSTANCES, Record, record_of
+from mipmech.studies.batch.folder import PLANS, RunFolder
+from mipmech.studies.batch.journal import Journal, JournalFault
+from mipmech.studies.batch.records import INSTANCES, Record
 from mipmech.tolerances import LARGEST_CERTIFICATE, LARGEST_TABLE
 
 
@@ -56,20 +56,14 @@ def merge_runs(sources: Sequence[str | Path], out: str | Path) -> Merged:
                 for name in (PLANS, INSTANCES):
                     _copy_files(source.path / name, target.path / name)
                 target.follow_as(source)
-                lines = {
-                    line["id"]: line
-                    for line in read(source.path / RECORDS)
-                    if line and record_of(line)
-                }
-                for key, record in source.records(whole=False).last.items():
+                for key, record in source.records().last.items():
                     before = had.get(key)
                     if before is not None and before.done:
                         twice += record.done
                         continue
                     if before is not None and not record.done:
                         continue
-                    bare = {name: part for name, part in lines[key].items() if name != "check"}
-                    journal.append(key, bare, _certificate(source, target, record))
+                    journal.append(key, record.to_dict(), _certificate(source, target, record))
                     had[key] = record
                     added += 1
             _finish(journal)

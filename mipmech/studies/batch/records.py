@@ -7,6 +7,7 @@ Texts are cleaned first, since a folder may come from an untrusted source.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -23,10 +24,12 @@ Figure = Annotated[float, msgspec.Meta(ge=-1e290, le=1e290)]
 Duration = Annotated[float, msgspec.Meta(ge=0, le=1e15)]
 # No instance has more agents, and no job used more bytes.
 Size = Annotated[int, msgspec.Meta(ge=0, le=10**15)]
-Seed = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+LARGEST_SEED = 2**63 - 1
+Seed = Annotated[int, msgspec.Meta(ge=0, le=LARGEST_SEED)]
 Key = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{20}$")]
 Options = dict[str, Any]
 Level = Literal["proved", "attested", "stated"]
+Status = Literal["done", "failed", "timeout", "memory", "crashed"]
 # Seconds, lower bound, upper bound if there is one, work.
 Step = tuple[Figure, Figure, Figure | None, Size]
 
@@ -104,7 +107,7 @@ class Allowed:
 class Record:
     """The outcome of a job.
 
-    status : "done", "failed", "timeout", "memory" or "crashed"
+    status : "done" if there is a result, else why there is none
     reason : why there is no result; None if there is one
     attempt : how often it was tried, over all runs
     seconds, memory : of the work itself, and the most bytes that its process used
@@ -113,7 +116,7 @@ class Record:
     """
 
     id: Key
-    status: str
+    status: Status
     reason: str | None
     attempt: Size
     task: str
@@ -157,7 +160,7 @@ class Record:
         """The seed of its random numbers, if it draws any."""
         own = self.options.get("options")
         found = self.options.get("seed", own.get("seed") if isinstance(own, dict) else None)
-        return found if isinstance(found, int) else None
+        return found if isinstance(found, int) and 0 <= found <= LARGEST_SEED else None
 
     @property
     def lower(self) -> float | None:
@@ -225,7 +228,9 @@ def record_of(line: dict[str, Any]) -> Record | None:
         record = typed(line, Record, "a record")
     except InputError:
         return None
-    return record if not record.done or record.bounds is not None else None
+    if record.done and record.bounds is None:
+        return None
+    return record if _within_floats([record.options, record.made_by, record.result]) else None
 
 
 def cleaned(value: Any, depth: int = 0) -> Any:
@@ -240,6 +245,15 @@ def cleaned(value: Any, depth: int = 0) -> Any:
             return "…"
         return {cleaned(str(key)): cleaned(entry, depth + 1) for key, entry in value.items()}
     return value
+
+
+def _within_floats(value: Any) -> bool:
+    """Whether no number in it is beyond all floats, so that it can be written again."""
+    if isinstance(value, dict):
+        return all(map(_within_floats, value.values()))
+    if isinstance(value, list):
+        return all(map(_within_floats, value))
+    return not isinstance(value, (int, float)) or abs(value) <= sys.float_info.max
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ from mipmech.studies.batch.forecast import TRIES, Forecast
 from mipmech.studies.batch.jobs import Expansion, Job
 from mipmech.studies.batch.journal import Journal, JournalFault
 from mipmech.studies.batch.memory import MemoryRun, Tee
-from mipmech.studies.batch.records import CERTIFICATES, Allowed, Record, Records, record_of
+from mipmech.studies.batch.records import CERTIFICATES, Allowed, Record, Records, Status, record_of
 from mipmech.studies.batch.tasks import JobResult, perform, prepare
 from mipmech.text import writable
 from mipmech.workers.executor import Ended, Executor, ExecutorLost, How, Task
@@ -38,7 +38,7 @@ from mipmech.workers.executor import Ended, Executor, ExecutorLost, How, Task
 # Seconds between two looks at the journal and the clock while workers run.
 HEARTBEAT = 0.05
 # The status in the record of a job that ended in one of these ways.
-STATUS: dict[How, str] = {
+STATUS: dict[How, Status] = {
     "done": "done",
     "error": "failed",
     "time": "timeout",
@@ -182,7 +182,9 @@ class _JobLoop:
         self.attempts = {key: record.attempt for key, record in known.items()}
         kept = {key: found for key, found in known.items() if found.done or not self.retry}
         self.before = len(kept)
-        self.failed = Counter(record.status for record in kept.values() if not record.done)
+        self.failed: Counter[str] = Counter(
+            record.status for record in kept.values() if not record.done
+        )
         todo = [job for job in self.chosen if job.id not in kept]
         self.waiting = todo[::-1]
         self.given: dict[str, datetime] = {}
