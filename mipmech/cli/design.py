@@ -66,7 +66,7 @@ def show(
     if plot is not None and rule is not None and shell.timer.left == 0:
         picture = Drawn(missing="the time limit came first")
     else:
-        picture = shell.draw(rule, plot)
+        picture = shell.draw(rule, plot, "gain")
     content = {**description.to_dict(), "plot": written(picture.file)}
     shell.show(content, "design.tell", description, picture)
     return 0 if description.complete else 1
@@ -163,7 +163,7 @@ def oracle(
             proof = certify_density(geometry, value, budget)
             answer = _answer_of(proof, asked, value)
     kept = None if proof is None else shell.keep(out, "out", proof.save)
-    picture = shell.draw(answer.recount, plot)
+    picture = shell.draw(answer.recount, plot, "gain" if answer.soft else "density")
     status = answer.status_at(gap)
     content = {
         **answer.to_dict(),

@@ -19,6 +19,7 @@ import typer
 
 from mipmech import untrusted
 from mipmech.budget import Budget, Event, Timer
+from mipmech.design.printed import Measure, printed
 from mipmech.errors import InputError
 from mipmech.files import try_writing
 from mipmech.plots.drawn import Drawn
@@ -122,15 +123,19 @@ class Shell:
             return file
         return None
 
-    def draw(self, found: Any, plot: Path | None) -> Drawn:
-        """Save the picture of a result, if one is wanted."""
+    def draw(self, found: Any, plot: Path | None, measure: Measure | None = None) -> Drawn:
+        """Save the picture of a result, if one is wanted.
+
+        measure : for a bare rule, what it was printed for
+        """
         if plot is None or found is None:
             return Drawn(missing=None if plot is None else "there is no rule to draw")
 
         def save_picture(file: Path) -> None:
             from mipmech.plots.rule import save  # noqa: PLC0415  (matplotlib is slow to import)
 
-            save(found.plot(), file)
+            words = () if measure is None else (str(printed(found, measure=measure)),)
+            save(found.plot(*words), file)
 
         kept = self.keep(plot, "plot", save_picture)
         return Drawn(kept) if kept else Drawn(missing="it could not be saved")

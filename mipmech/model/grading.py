@@ -296,11 +296,17 @@ class Recount:
         """w·w_f/‖w‖, rounded: quality gained per unit of distance moved."""
         return float(self.line.rate / sqrt_bounds(self.line.square)[0])
 
-    def plot(self) -> Any:
-        """A matplotlib figure of the rule, and of who moves."""
+    def plot(self, rule: str | None = None) -> Any:
+        """A matplotlib figure of the rule, and of who moves.
+
+        Parameters
+        ----------
+        rule : str, optional
+            The rule in words, if it is known in few digits.
+        """
         from mipmech.plots.rule import picture  # noqa: PLC0415  (matplotlib is slow to import)
 
-        return picture(self)
+        return picture(self, rule=rule)
 
     def to_dict(self) -> dict[str, Any]:
         """The figures as floats."""

@@ -55,13 +55,13 @@ WIDE = 1.5
 MIXED = 30.0
 
 
-def picture(found: Recount, title: str | None = None) -> Figure:
+def picture(found: Recount, title: str | None = None, rule: str | None = None) -> Figure:
     """A matplotlib figure of a mechanism on its instance; a notebook shows it as it is."""
     from matplotlib.figure import Figure  # noqa: PLC0415  (slow to import)
 
     with styled():
         figure = Figure(figsize=(6.4, 4.8), dpi=160, layout="constrained")
-        draw_rule(figure, found)
+        draw_rule(figure, found, rule)
         put_heading(figure, title or found.instance.name)
     return figure
 
