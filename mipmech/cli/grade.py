@@ -36,7 +36,7 @@ def grade(
     """What a rule of your own does: exact gain, who moves, share of the best."""
     # Imported here: help comes at once without.
     from mipmech.design import grade as grading  # noqa: PLC0415
-    from mipmech.model.written import load_rule, written_rule  # noqa: PLC0415
+    from mipmech.model.typed_rules import load_rule, written_rule  # noqa: PLC0415
 
     check_outputs([instance, Path(rule), certified], plot=plot, movers=movers)
     value = load_rule(rule)

@@ -45,7 +45,7 @@ from numpy.typing import ArrayLike
 from mipmech.budget import Budget, Event, Stop, Timer
 from mipmech.design.printed import PrintedRule, facts, printed
 from mipmech.errors import InputError
-from mipmech.model.edge import Fragile, fragile, steady
+from mipmech.model.edge_of_reach import Fragile, fragile, steady
 from mipmech.model.geometry import Geometry, geometry_of
 from mipmech.model.grading import Recount
 from mipmech.model.instance import Instance

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from mipmech.model.edge import unsteady
+from mipmech.model.edge_of_reach import unsteady
 from mipmech.model.grading import Recount
 from mipmech.model.instance import Instance
 from mipmech.rationals import clamped

@@ -35,7 +35,7 @@ from mipmech.checker.verdict import FORMAT, Verdict, seal
 from mipmech.checker.verdict import check as check_certificate
 from mipmech.design.printed import PrintedRule, facts, printed
 from mipmech.errors import InputError
-from mipmech.model.edge import Fragile, fragile
+from mipmech.model.edge_of_reach import Fragile, fragile
 from mipmech.model.geometry import Geometry, geometry_of
 from mipmech.model.grading import Recount
 from mipmech.model.instance import Instance

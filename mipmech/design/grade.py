@@ -11,12 +11,12 @@ from typing import Any
 from mipmech import files, untrusted, validation
 from mipmech.checker.verdict import FORMAT, check
 from mipmech.errors import InputError
-from mipmech.model.edge import movers, standing
+from mipmech.model.edge_of_reach import movers, standing
 from mipmech.model.grading import Recount, recount
 from mipmech.model.instance import Instance
 from mipmech.model.mechanism import Mechanism
 from mipmech.model.thresholds import best_threshold
-from mipmech.model.written import WrittenRule, in_known_units, written_rule
+from mipmech.model.typed_rules import WrittenRule, in_known_units, written_rule
 from mipmech.rationals import clamped, round_down, round_up
 from mipmech.text import below
 from mipmech.tolerances import LARGEST_CERTIFICATE, ROUNDING

@@ -15,7 +15,7 @@ from fractions import Fraction
 from typing import Any
 
 from mipmech.budget import Budget, Stop, Timer
-from mipmech.model.edge import steady
+from mipmech.model.edge_of_reach import steady
 from mipmech.model.geometry import Geometry
 from mipmech.model.grading import Recount
 from mipmech.model.thresholds import best_threshold

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mipmech import files
-from mipmech.model.edge import movers
+from mipmech.model.edge_of_reach import movers
 from mipmech.model.grading import ExactDirection, Recount
 from mipmech.model.tables import guarded
 from mipmech.validation import Floats

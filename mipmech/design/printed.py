@@ -4,7 +4,7 @@ An optimum is a corner: several agents are at the end of their reach at once, an
 weights loses some of them. So the weights are rounded first, each as coarsely as what it multiplies
 allows, and then the threshold is found again among the multiples of a power of ten. What is printed
 is a rule in its own right, and its gain is the exact one. It keeps clear of the ends of all reaches
-by more than plain arithmetic errs (`model.edge`).
+by more than plain arithmetic errs (`model.edge_of_reach`).
 
 On a general view whose rows have few digits, the weights of the rows are rounded, so that the rule
 printed is one that the planner can compute. Otherwise weights on features in few digits lie only
@@ -26,11 +26,11 @@ import numpy as np
 
 from mipmech.design.caveats import caveats
 from mipmech.errors import InputError
-from mipmech.model.edge import Fragile, endangered, movers, plain_error
+from mipmech.model.edge_of_reach import Fragile, endangered, movers, plain_error
 from mipmech.model.grading import ExactDirection, Recount
 from mipmech.model.instance import Instance
 from mipmech.model.thresholds import soft_profile
-from mipmech.model.written import NEARLY, on_sight
+from mipmech.model.typed_rules import NEARLY, on_sight
 from mipmech.rationals import clamped, round_down
 from mipmech.tolerances import PRINTED_SHARE
 from mipmech.validation import Floats

@@ -19,12 +19,12 @@ import numpy as np
 
 from mipmech import files
 from mipmech.errors import InputError
-from mipmech.model.edge import movers
+from mipmech.model.edge_of_reach import movers
 from mipmech.model.geometry import Geometry, reduce
 from mipmech.model.grading import Recount, Side, Sides
 from mipmech.model.instance import Instance
 from mipmech.model.mechanism import to_reduced
-from mipmech.model.written import in_known_units
+from mipmech.model.typed_rules import in_known_units
 from mipmech.validation import Flags, Floats, Numbers
 
 if TYPE_CHECKING:

@@ -18,13 +18,13 @@ from mipmech.design.certificate import Certificate
 from mipmech.design.describe import Description
 from mipmech.design.folds import FoldResults
 from mipmech.design.printed import Measure, PrintedRule, printed
-from mipmech.model.edge import movers
+from mipmech.model.edge_of_reach import movers
 from mipmech.model.geometry import Geometry, seen_square
 from mipmech.model.grading import Recount
 from mipmech.model.instance import Instance
 from mipmech.model.known import Known
+from mipmech.model.typed_rules import in_known_units
 from mipmech.model.units import Units
-from mipmech.model.written import in_known_units
 from mipmech.oracles.base import Answer
 from mipmech.plots.drawn import UNASKED, Drawn
 from mipmech.terminal.console import (

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from mipmech.design.grade import Graded
-from mipmech.model.edge import movers
+from mipmech.model.edge_of_reach import movers
 from mipmech.model.grading import Recount
-from mipmech.model.written import WrittenRule
+from mipmech.model.typed_rules import WrittenRule
 from mipmech.terminal.console import (
     in_one_piece,
     tell_entries,

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from mipmech.design.caveats import beyond_data
 from mipmech.design.printed import PrintedRule
-from mipmech.model.edge import fragile, movers, standing
+from mipmech.model.edge_of_reach import fragile, movers, standing
 from mipmech.model.grading import Recount
 from mipmech.model.instance import Instance
 from mipmech.model.known import Known

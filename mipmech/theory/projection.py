@@ -30,7 +30,7 @@ from typing import Any, Literal
 import numpy as np
 
 from mipmech.errors import InputError
-from mipmech.model.edge import steady
+from mipmech.model.edge_of_reach import steady
 from mipmech.model.geometry import Geometry, reduce, seen_square
 from mipmech.model.grading import ExactDirection, Recount
 from mipmech.model.instance import Instance

@@ -24,8 +24,8 @@ from mipmech.cli import main
 from mipmech.design.grade import Optimum, grade
 from mipmech.design.printed import printed
 from mipmech.model import Known, Side
+from mipmech.model.typed_rules import in_known_units, load_rule, written_rule
 from mipmech.model.units import Units
-from mipmech.model.written import in_known_units, load_rule, written_rule
 from tests.conftest import ROOT
 from tests.samples import instances, mechanisms
 

@@ -16,9 +16,9 @@ from mipmech import Budget, Instance, Mechanism, best_threshold, certify, recoun
 from mipmech.design.grade import grade
 from mipmech.design.printed import plain, printed
 from mipmech.errors import InputError
-from mipmech.model.edge import fragile, movers, steady, unsteady
+from mipmech.model.edge_of_reach import fragile, movers, steady, unsteady
+from mipmech.model.typed_rules import written_rule
 from mipmech.model.units import Units
-from mipmech.model.written import written_rule
 from mipmech.terminal.design import tell_certificate, tell_solution
 from mipmech.tolerances import STEADY_LOSS
 from tests.conftest import ROOT

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mipmech import Instance, Mechanism, certify, recount, solve
-from mipmech.model.written import written_rule
+from mipmech.model.typed_rules import written_rule
 from mipmech.plots.rule import picture, rule_in_words, save
 from tests.conftest import ROOT
 from tests.plain import typed_rule

@@ -56,7 +56,7 @@ import numpy as np
 
 from mipmech.budget import Stop, Timer
 from mipmech.errors import InputError
-from mipmech.model.edge import steady
+from mipmech.model.edge_of_reach import steady
 from mipmech.model.geometry import Geometry
 from mipmech.model.grading import Recount
 from mipmech.model.mechanism import Mechanism, from_reduced

@@ -15,7 +15,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from mipmech.model.edge import steady
+from mipmech.model.edge_of_reach import steady
 from mipmech.model.grading import Recount
 from mipmech.model.mechanism import Mechanism
 from mipmech.model.thresholds import best_threshold, densest_threshold

@@ -19,7 +19,7 @@ from typing import Any
 from mipmech.budget import Budget, Stop, Trace
 from mipmech.design.certificate import certify, certify_density
 from mipmech.errors import InputError, shorten
-from mipmech.model.edge import steady
+from mipmech.model.edge_of_reach import steady
 from mipmech.model.families import make
 from mipmech.model.geometry import Geometry, reduce
 from mipmech.model.grading import Recount
