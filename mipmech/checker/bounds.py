@@ -248,6 +248,7 @@ class _Found:
     open : neither surely in nor surely out
     sums : (n, d + 2) array W, C, S of those surely in
     first : (n,) array, the bound with every open agent for itself; 0 where no end is in the leaf
+    ends : (n,) array, whether an end may be in the leaf
     doubt : (n,) array, the rounding of sums of that size
     """
 
@@ -256,6 +257,7 @@ class _Found:
     open: Flags
     sums: Floats
     first: Floats
+    ends: Flags
     doubt: Floats
 
 
@@ -286,7 +288,7 @@ class LeafBounds:
         """What is left to settle below a node; None if all below it is low enough."""
         cells = _cells(*box)
         found = self._settle(cells, some)
-        bound = self._finish(found.first, found.doubt, self._rate(cells))
+        bound = self._finish(found.first, found.ends, found.doubt, self._rate(cells))
         if bound[0] <= self.context.enough:
             self.note(bound)
             return None
@@ -317,14 +319,14 @@ class LeafBounds:
         sums += some.sums
         if self.density:
             mass = np.where(ends, sums[:, 0] + alone, 0.0)
-            return _Found(low, high, open_, sums, mass, np.zeros(n))
+            return _Found(low, high, open_, sums, mass, ends, np.zeros(n))
         least, _ = _range(cells, sums[:, 2:])
         b1 = cells.high[:, 0]
         first = sums[:, 0] * b1 - sums[:, 1] - least + alone
         size = sums[:, 0] * np.maximum(np.abs(b1), np.abs(cells.low[:, 0])) + alone
         doubt = np.where(ends, self.context.rounding * (size + self.context.mean_length), 0.0)
         first = np.where(ends, np.maximum(first, 0.0), 0.0)
-        return _Found(low, high, open_, sums, first, doubt)
+        return _Found(low, high, open_, sums, first, ends, doubt)
 
     def _rate(self, cells: _Cells) -> Floats:
         """The greatest v·p over each cell, or 0; 1 for density."""
@@ -334,14 +336,14 @@ class LeafBounds:
         _, high = _range(cells, np.broadcast_to(p, cells.unit.shape))
         return np.maximum(high + self.context.p_error, 0.0)
 
-    def _finish(self, moved: Floats, doubt: Floats, rate: Floats) -> Floats:
+    def _finish(self, moved: Floats, ends: Flags, doubt: Floats, rate: Floats) -> Floats:
         """From soft density to gain, with every rounding added; an exact count as it is."""
         if self.density and self.context.whole:
             return moved
         if self.density:
             return moved * (1 + self.context.rounding)
-        # A cell with v·p ≤ 0 has no gain; elsewhere products may have vanished.
-        vanished = np.where(rate > 0, VANISHED, 0.0)
+        # No gain where v·p ≤ 0, or without an end; elsewhere products may have vanished.
+        vanished = np.where((rate > 0) & ends, VANISHED, 0.0)
         return np.asarray(rate * (moved + doubt) * (1 + RELATIVE) + vanished)
 
     # ------------------------------------------------------------ leaves
@@ -351,7 +353,7 @@ class LeafBounds:
         cells = _cells(*boxes)
         found = self._settle(cells, some)
         rate = self._rate(cells)
-        bounds = self._finish(found.first, found.doubt, rate)
+        bounds = self._finish(found.first, found.ends, found.doubt, rate)
         left = np.flatnonzero(~(bounds <= self.context.enough))
         if self.density or not len(left):
             self.note(bounds)
@@ -448,8 +450,9 @@ def _to_tilt(
     blended = sums + sums_of(line * share, base)
     bounds.look()
     moved = _moved(cells, blended) + total(weight * (1 - share) * top)
-    second = bounds._finish(np.maximum(moved, 0.0), doubt, rate)
-    second = np.minimum(second, bounds._finish(found.first[rows], doubt, rate))
+    ends = found.ends[rows]
+    second = bounds._finish(np.maximum(moved, 0.0), ends, doubt, rate)
+    second = np.minimum(second, bounds._finish(found.first[rows], ends, doubt, rate))
     far = (most > reach + bounds.context.touch) & (top > 0)
     sums = sums + sums_of(np.where(far, 0.0, line), base)
     constant = total(np.where(far, weight * reach, 0.0))
@@ -499,14 +502,17 @@ class _Slopes:
         y = agents.y[:, agent].T
         self.slack = agents.slack[agent]
         self.start = agents.shift[agent] - self.slack + agents.reach[agent]
-        self.t = (unit[leaf] * y).sum(axis=1)
-        across = y - self.t[:, None] * unit[leaf]
+        # Vectors are summed coordinate by coordinate: what rounds is all of their length, and not
+        # just the part that counts for the score at the centre.
+        self.length = np.sqrt((y**2).sum(axis=1))
+        t = (unit[leaf] * y).sum(axis=1)
+        across = y - t[:, None] * unit[leaf]
         look()
         # How the residual changes with a slope, and how heavily that counts.
         self.turns = np.column_stack([np.ones(len(leaf)), -across])
         self.width = np.column_stack([self.room, widths])
         self.heavy = self.width[leaf] * np.abs(self.turns)
-        self.pulled = self.middle[leaf] - self.t - self.start
+        self.pulled = self.middle[leaf] - t - self.start
         self.derivative = self.pulled - self.heavy.sum(axis=1)
         self.table = np.column_stack([np.ones(len(leaf)), self.start, y])
         look()
@@ -596,7 +602,7 @@ class _Slopes:
         product = np.max([low * under, low * over, high * under, high * over], axis=0)
         # Rounding: sums of terms of these sizes, times what v·p can be.
         bound_b = np.maximum(np.abs(cells.low), np.abs(cells.high))[self.lines.leaf, 0]
-        sizes = np.abs(self.slope) * (bound_b + np.abs(self.t) + np.abs(self.start))
+        sizes = np.abs(self.slope) * (bound_b + self.length + np.abs(self.start))
         size = self._by_leaf(sizes[:, None])[:, 0] + leaves.constant + np.abs(value) + np.abs(over)
         fastest = np.abs(rate) + np.maximum(np.abs(low), np.abs(high))
         doubt = 4 * (leaves.doubt + self.context.rounding * size) * fastest

@@ -127,6 +127,8 @@ def number_at(content: dict[str, Any], key: str, where: str = "") -> float:
     value = content.get(key)
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not finite(value):
         reject(f"{where}{key} is missing or not a finite number")
+    if float(value) != value:
+        reject(f"{where}{key} is a whole number that no float holds")
     return float(value)
 
 

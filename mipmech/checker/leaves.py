@@ -68,12 +68,12 @@ def check_part(part: Subtree, look: Look = no_look) -> Checked:
     bounds = LeafBounds(part.context, part.agents, look)
     try:
         below = Levels(part.symbols, 1, look)
-        boxes = below.boxes(part.box)
+        boxes = below.boxes(part.box, look)
         pending = [(0, 0, 0, part.agents)]
         while pending:
             depth, place, first, some = pending.pop()
             count = int(below.counts[depth][place])
-            if count == 1 or count * len(some) <= BATCH:
+            if count == 1 or count * max(1, len(some)) <= BATCH:
                 centre, half, low, high = (values[first : first + count] for values in boxes)
                 bounds.leaves((centre, half, low, high), some)
                 continue
@@ -162,7 +162,7 @@ class _Walk:
         pending = [(node, self.everyone) for node in reversed(roots)]
         while pending:
             node, some = pending.pop()
-            if node.leaves == 1 or node.leaves * len(some) <= PART:
+            if node.leaves == 1 or node.leaves * max(1, len(some)) <= PART:
                 self.handed_out.append(node.leaves)
                 numbered = replace(some, numbers=np.arange(len(some)))
                 symbols = tree.below(node.depth, node.place)

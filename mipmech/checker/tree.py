@@ -80,7 +80,7 @@ class Levels:
             depth += 1
         return np.concatenate(parts)
 
-    def boxes(self, roots: Box) -> Box:
+    def boxes(self, roots: Box, look: Look) -> Box:
         """The boxes of all leaves, left to right."""
         boxes, places = roots, np.cumsum(self.counts[0], dtype=np.int64) - self.counts[0]
         d = roots[0].shape[1]
@@ -89,6 +89,7 @@ class Levels:
             np.empty(self.leaves), np.empty(self.leaves),
         )  # fmt: skip
         for depth, level in enumerate(self.levels):
+            look()
             leaf = level == 0
             for values, all_ in zip(boxes, out, strict=True):
                 all_[places[leaf]] = values[leaf]

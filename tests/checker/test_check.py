@@ -25,7 +25,7 @@ import pytest
 import mipmech
 from mipmech import Budget, InputError, Instance, Mechanism, certify, certify_density
 from mipmech.checker import bounds as checker_bounds
-from mipmech.checker import check
+from mipmech.checker import check, leaves
 from mipmech.checker.agents import Agents
 from mipmech.checker.leaves import highest_bound, no_look
 from mipmech.checker.tree import Node
@@ -37,6 +37,7 @@ from tests.conftest import ROOT, seeds
 from tests.sweep_gain import sweep_gain
 
 TINY = ROOT / "instances" / "tiny"
+FALSE_CLAIMS = ROOT / "tests" / "checker" / "false_claims"
 # What a certificate tells beside its claim and proof; nobody vouches for it.
 REMARKS = (
     "instance.name", "instance.path", "scope", "made_by", "work", "stop", "proof.leaves",
@@ -985,3 +986,52 @@ def test_threads_do_not_change_the_certificate():
             densities.append(certify_density(sample, eta, budget).content())
         assert gains[0] == gains[1]
         assert densities[0] == densities[1]
+
+
+def test_vectors_across_a_leaf_round_with_their_whole_length():
+    """A forged proof with a bound that was 5e-10 too low: 100,000 equal agents, far out across.
+
+    Their score at the centre of a leaf is small, but they are added to its sums in full.
+    """
+    content = json.loads((FALSE_CLAIMS / "perpendicular.json").read_bytes())
+    m, far, slope, share = 100_000, 2.0**17, 0.7000000000000028, 1.0004051906844297e-06
+    agents = np.vstack([[0.0, 0.0], np.tile([-slope * far, far], (m, 1)), [[slope * far, -far]]])
+    weights = np.r_[1.0, np.full(m, share / m), share]
+    instance = Instance.from_arrays(agents, [1.0, slope], visible=[0, 1], cost=1.0, weights=weights)
+    rule = mipmech.recount(instance, Mechanism((1.0, slope), 1.2206555615733719))
+    assert rule.gain > content["upper"]
+    verdict = mipmech.checker.check(content, instance)
+    assert not verdict.accepted
+    assert verdict.reason.startswith("a leaf allows")
+
+
+def test_whole_numbers_that_no_float_holds_are_refused():
+    instance = mipmech.make_instance("ties", 12, 2, seed=1)
+    content = certify(instance, gap=0.5).content()
+    content["upper"] = 2**53 + 3
+    content["seal"] = seal(content)
+    verdict = mipmech.checker.check(content, instance)
+    assert verdict.reason == "upper is a whole number that no float holds"
+
+
+def test_a_tree_of_empty_leaves_is_checked_in_parts(monkeypatch):
+    """Without open agents a node costs little, but millions of them at once took gigabytes."""
+    instance = Instance.from_arrays([[0.0]], [1.0], visible=[0], cost=1.0)
+    content = certify(instance).content()
+    tree = b"".join(b"\1" * (2 << depth) for depth in range(12)) + b"\0" * (2 << 12)
+    packed = base64.b85encode(lzma.compress(tree)).decode()
+    content["proof"] = {**content["proof"], "tree": packed, "thresholds": [-1e20, 1e20]}
+    content["upper"] = content["lower"]["value"] = 0.0
+    content["lower"]["exact"], content["witness"] = "0", None
+    content["gap"] = 1.0
+    content["seal"] = seal(content)
+    monkeypatch.setattr(leaves, "PART", 64)
+    sizes = []
+
+    def each(function, parts):
+        for part in parts:
+            sizes.append(part.leaves)
+            yield function(part)
+
+    assert not mipmech.checker.check(content, instance, each=each).accepted
+    assert max(sizes) <= 64

@@ -40,6 +40,8 @@ STEEPEST = 64.0
 # A rate v·p below this part of ‖p‖ counts as that when slopes are chosen: next to 0 its rounding
 # would decide.
 SLOWEST = 1024.0
+# What a sum of lines may be off by, as a share of their sizes: those of a node are few.
+ROUNDED = 2.0**-43
 # Rounds of tilting, and the most open agents for which it is tried.
 SWEEPS = 2
 EVERY = 3
@@ -282,8 +284,8 @@ def _bound(  # type: ignore[no-untyped-def]
 
 @_inner
 def _tilted_bound(  # type: ignore[no-untyped-def]
-    kind, y, shift, slack, reach, weight, out, kept, unit, widths, cosine, b0, b1, p, sums, level,
-    total, pull, residual, slopes, offers, places, centre, lows, highs, touch,
+    kind, y, shift, slack, reach, weight, lengths, out, kept, unit, widths, cosine, b0, b1, p,
+    sums, level, total, pull, residual, slopes, offers, places, centre, lows, highs, touch,
 ):  # fmt: skip
     """The bound with tilted estimates (see `cells`)."""
     d = unit.shape[0]
@@ -388,10 +390,13 @@ def _tilted_bound(  # type: ignore[no-untyped-def]
                 total[2 + j] += change * y[j, place]
                 residual[1 + j] -= change * (y[j, place] - t * unit[j])
     # Lines were drawn with the least score that rounding allows; on a falling line the greatest
-    # counts.
+    # counts. A steep one adds a multiple of a whole vector to the sums, which rounds accordingly.
     for place in range(out, out + kept):
-        if slopes[place - out] < 0.0:
-            constant -= 2.0 * slopes[place - out] * slack[place]
+        a = slopes[place - out]
+        if a < 0.0:
+            constant -= 2.0 * a * slack[place]
+        size = lengths[place] + abs(shift[place]) + reach[place] + abs(b0) + abs(b1)
+        constant += ROUNDED * abs(a) * size
     # Gain = (u·p)(K + W b − C − u·S), around the centre.
     value = constant + total[0] * middle - total[1]
     spread = abs(total[0]) * room
@@ -592,7 +597,7 @@ def search_block(  # type: ignore[no-untyped-def]
             seen += count + A_NODE
             if kind != DENSITY and ends and value > cut and kept <= MOST_TILTED:
                 other = _tilted_bound(
-                    kind, y, shift, slack, reach, weight, out, kept, unit, widths, cosine,
+                    kind, y, shift, slack, reach, weight, lengths, out, kept, unit, widths, cosine,
                     lows[level], highs[level], p, sums, level, work, pull, residual, slopes, offers,
                     places, mid_scores, low_scores, high_scores, touch,
                 )  # fmt: skip
