@@ -502,17 +502,15 @@ class _Slopes:
         y = agents.y[:, agent].T
         self.slack = agents.slack[agent]
         self.start = agents.shift[agent] - self.slack + agents.reach[agent]
-        # Vectors are summed coordinate by coordinate: what rounds is all of their length, and not
-        # just the part that counts for the score at the centre.
         self.length = np.sqrt((y**2).sum(axis=1))
-        t = (unit[leaf] * y).sum(axis=1)
-        across = y - t[:, None] * unit[leaf]
+        self.t = (unit[leaf] * y).sum(axis=1)
+        across = y - self.t[:, None] * unit[leaf]
         look()
         # How the residual changes with a slope, and how heavily that counts.
         self.turns = np.column_stack([np.ones(len(leaf)), -across])
         self.width = np.column_stack([self.room, widths])
         self.heavy = self.width[leaf] * np.abs(self.turns)
-        self.pulled = self.middle[leaf] - t - self.start
+        self.pulled = self.middle[leaf] - self.t - self.start
         self.derivative = self.pulled - self.heavy.sum(axis=1)
         self.table = np.column_stack([np.ones(len(leaf)), self.start, y])
         look()
@@ -602,10 +600,19 @@ class _Slopes:
         product = np.max([low * under, low * over, high * under, high * over], axis=0)
         # Rounding: sums of terms of these sizes, times what v·p can be.
         bound_b = np.maximum(np.abs(cells.low), np.abs(cells.high))[self.lines.leaf, 0]
-        sizes = np.abs(self.slope) * (bound_b + self.length + np.abs(self.start))
-        size = self._by_leaf(sizes[:, None])[:, 0] + leaves.constant + np.abs(value) + np.abs(over)
+        steep = np.abs(self.slope)
+        sizes = np.column_stack([
+            steep * (bound_b + np.abs(self.t) + np.abs(self.start)), steep * self.length,
+            np.ones(len(steep)),
+        ])  # fmt: skip
+        size, lengths, count = self._by_leaf(sizes).T
+        size = size + leaves.constant + np.abs(value) + np.abs(over)
         fastest = np.abs(rate) + np.maximum(np.abs(low), np.abs(high))
         doubt = 4 * (leaves.doubt + self.context.rounding * size) * fastest
+        # S is summed coordinate by coordinate, and rounds with the whole length of the vectors, not
+        # just with what they add to the score at the centre. Half of the doubt covers the rest.
+        vectors = 4 * (count + 64) * EPSILON * lengths * fastest
+        doubt = np.maximum(doubt, doubt / 2 + vectors)
         bound = rate * value + linear + product + doubt
         bound += self.context.p_error * np.maximum(value + over, 0.0)
         return np.asarray(np.maximum(bound, 0.0) * (1 + RELATIVE) + VANISHED)
