@@ -11,7 +11,7 @@ import numpy as np
 
 from mipmech import files
 from mipmech.model.edge_of_reach import movers
-from mipmech.model.grading import ExactDirection, Recount
+from mipmech.model.grading import Recount
 from mipmech.model.tables import guarded
 from mipmech.validation import Floats
 
@@ -52,7 +52,7 @@ def movers_of(found: Recount) -> tuple[list[str], list[list[Any]]]:
 
 def _steps(found: Recount) -> Floats:
     """How much the score of each agent rises, in the units of the line; 0 for those who stay."""
-    direction = ExactDirection(found.instance, found.mechanism)
+    direction = found.direction
     steps, agents = np.zeros(found.instance.size), movers(found)
     level = float(direction.level(found.mechanism.threshold))
     steps[agents] = level - direction.scores[agents]

@@ -81,8 +81,7 @@ def unsteady(found: Recount) -> int:
     found : Recount
         The rule.
     """
-    direction = ExactDirection(found.instance, found.mechanism)
-    return len(endangered(direction, found, plain_error(direction, found.mechanism.weights)))
+    return len(endangered(found.direction, found, _room(found)))
 
 
 def plain_error(
@@ -112,6 +111,17 @@ def plain_error(
     return np.asarray(ROOM * rounded + SAFETY * missed + direction.error)
 
 
+def _room(found: Recount) -> Floats:
+    """What plain arithmetic with the rule's own floats may be off by, (m,) array."""
+    return plain_error(found.direction, found.mechanism.weights)
+
+
+def _distances(found: Recount) -> Floats:
+    """How far each agent is below the threshold, in the units of the direction's scores."""
+    level = clamped(found.direction.level(found.mechanism.threshold))
+    return level - found.direction.scores
+
+
 def movers(found: Recount) -> Numbers:
     """The agents that move, without those on the threshold, who pass as they are.
 
@@ -130,10 +140,7 @@ def movers(found: Recount) -> Numbers:
     >>> movers(recount(sample, Mechanism((1.0,), 1.0))).tolist()
     [1]
     """
-    direction = ExactDirection(found.instance, found.mechanism)
-    level = clamped(direction.level(found.mechanism.threshold))
-    room = plain_error(direction, found.mechanism.weights)
-    return found.covered[(level - direction.scores > room)[found.covered]]
+    return found.covered[(_distances(found) > _room(found))[found.covered]]
 
 
 def standing(found: Recount) -> int:
@@ -144,9 +151,7 @@ def standing(found: Recount) -> int:
     found : Recount
         The rule.
     """
-    direction = ExactDirection(found.instance, found.mechanism)
-    level = clamped(direction.level(found.mechanism.threshold))
-    near = np.abs(level - direction.scores) <= plain_error(direction, found.mechanism.weights)
+    near = np.abs(_distances(found)) <= _room(found)
     return int((near & (found.instance.weights > 0)).sum())
 
 
@@ -178,12 +183,10 @@ def fragile(found: Recount) -> Fragile:
     found : Recount
         The rule.
     """
-    direction = ExactDirection(found.instance, found.mechanism)
-    level = clamped(direction.level(found.mechanism.threshold))
     weights = found.instance.weights / found.instance.weights.max()
     inside = (found.sides == Side.INSIDE) & (weights > 0)
-    moves = np.where(inside, np.maximum(level - direction.scores, 0.0), 0.0)
-    late = inside & (moves >= (1 - EDGE) * direction.limits)
+    moves = np.where(inside, np.maximum(_distances(found), 0.0), 0.0)
+    late = inside & (moves >= (1 - EDGE) * found.direction.limits)
     total = float(weights @ moves)
     share = float(weights[late] @ moves[late]) / total if total > 0 else 0.0
     return Fragile(min(1.0, share), int(late.sum()))

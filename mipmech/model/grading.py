@@ -219,6 +219,11 @@ class Recount:
         """Den: the share of agents in the margin."""
         return _mass(self.instance, self.sides == Side.INSIDE)
 
+    @cached_property
+    def direction(self) -> ExactDirection:
+        """The scores of its direction, for questions that are asked of one rule."""
+        return ExactDirection(self.instance, self.mechanism)
+
     def share(self, agents: Numbers) -> Fraction:
         """The share of some agents, by weight.
 
