@@ -25,9 +25,9 @@ OUT_OF_VIEW = 1e-6
 # Files of more bytes than these are not read. A sample may have 1e8 numbers, of up to 25 letters
 # each; half as much again is for names and spaces.
 LARGEST_TABLE = 4_000_000_000
-# Certificates of millions of leaves take some megabytes, and a run may list a million jobs of less
-# than a kilobyte each.
-LARGEST_CERTIFICATE = LARGEST_RUN_FILE = 1_000_000_000
+# A byte of a certificate holds two nodes of its tree or more, and there are 80 million at most; a
+# run may list a million jobs of less than a kilobyte each.
+LARGEST_CERTIFICATE, LARGEST_RUN_FILE = 200_000_000, 1_000_000_000
 # A line of the journal holds the result of one job, 100 kB if it is long; the journal of a million
 # jobs takes some gigabytes, and is read line by line.
 LARGEST_RECORD, LARGEST_JOURNAL = 100_000_000, 100_000_000_000

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-# Larger files are not read: certificates of millions of leaves take some megabytes.
-LARGEST = 1_000_000_000
+# Larger files are not read: a byte of the file holds two nodes of a tree or more.
+LARGEST = 200_000_000
 # Any integer of so many digits is a float's to hold.
 LONGEST_INTEGER = 308
 # How JSON writes half of a character; two of them may be a whole one.

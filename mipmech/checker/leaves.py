@@ -27,8 +27,9 @@ from mipmech.checker.content import Look, Rejected, reject
 from mipmech.checker.exact import up
 from mipmech.checker.tree import Box, Levels, Symbols, Tree, hull
 
-# Leaves times open agents of one part: some tenths of a second.
-PART = 1 << 21
+# Leaves times open agents of one part: some tenths of a second. A leaf takes the memory of a few
+# agents in each dimension.
+PART, WIDTH = 1 << 21, 4
 # A tree with no more leaves times agents than this is gone through even if its claim is false: the
 # verdict then tells what it does prove.
 WHOLE = 1 << 24
@@ -67,7 +68,7 @@ def check_part(part: Subtree, look: Look = no_look) -> Checked:
     """The highest bound of the leaves of a part, in the units of the sums."""
     bounds = LeafBounds(part.context, part.agents, look)
     try:
-        below = Levels(part.symbols, 1, look)
+        below = Levels(part.symbols, look)
         boxes = below.boxes(part.box, look)
         pending = [(0, 0, 0, part.agents)]
         while pending:
@@ -160,13 +161,13 @@ class _Walk:
         tree = self.tree
         roots = tree.roots(self.agents.low, self.agents.high)
         pending = [(node, self.everyone) for node in reversed(roots)]
+        least = WIDTH * (self.context.dimension + 1)
         while pending:
             node, some = pending.pop()
-            if node.leaves == 1 or node.leaves * max(1, len(some)) <= PART:
+            if node.leaves == 1 or node.leaves * max(least, len(some)) <= PART:
                 self.handed_out.append(node.leaves)
                 numbered = replace(some, numbers=np.arange(len(some)))
-                symbols = tree.below(node.depth, node.place)
-                yield Subtree(self.context, symbols, node.box, numbered, node.leaves)
+                yield Subtree(self.context, tree.below(node), node.box, numbered, node.leaves)
                 continue
             inner = self.above.inner(node.box, some)
             if inner is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import lzma
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +15,7 @@ from mipmech.checker.content import Look, reject, text_at
 
 Floats = NDArray[np.float64]
 Numbers = NDArray[np.int64]
-# Of at most MOST_NODES nodes.
+# Of the nodes of a part.
 Counts = NDArray[np.int32]
 Symbols = NDArray[np.uint8]
 
@@ -24,6 +25,8 @@ MOST_NODES = 1 << 27
 # Characters and nodes that are unpacked between two looks at the clock; base85 has five characters
 # for four bytes.
 CHARACTERS, UNPACKED = 5 << 16, 1 << 22
+# Nodes of a level between two numbers of cuts that are kept.
+STRETCH = 1 << 12
 # Centres and half-widths are multiples of this, so that they are exact.
 NARROWEST = 2.0**-50
 
@@ -32,27 +35,33 @@ NARROWEST = 2.0**-50
 Box = tuple[Floats, Floats, Floats, Floats]
 
 
+def _levels(symbols: Symbols, roots: int, look: Look) -> list[Symbols]:
+    """The levels of complete trees, which the symbols must be: 0 a leaf, anything else a cut."""
+    levels: list[Symbols] = []
+    start, size = 0, roots
+    while size:
+        look()
+        level = symbols[start : start + size]
+        if len(level) < size:
+            reject("proof.tree ends too soon: some directions have no leaf")
+        if len(levels) == DEEPEST:
+            reject("proof.tree is too deep")
+        levels.append(level)
+        start += size
+        size = 2 * int(np.count_nonzero(level))
+    if start != len(symbols):
+        reject("proof.tree continues after its last leaf")
+    return levels
+
+
 class Levels:
-    """Complete trees, level by level: symbols 0 a leaf, 1 thresholds cut, 2 + j side j cut.
+    """A part of the tree, level by level: symbols 0 a leaf, 1 thresholds cut, 2 + j side j cut.
 
     counts : the leaves below each node, level by level
     """
 
-    def __init__(self, symbols: Symbols, roots: int, look: Look) -> None:
-        self.levels: list[Symbols] = []
-        start, size = 0, roots
-        while size:
-            look()
-            level = symbols[start : start + size]
-            if len(level) < size:
-                reject("proof.tree ends too soon: some directions have no leaf")
-            if len(self.levels) == DEEPEST:
-                reject("proof.tree is too deep")
-            self.levels.append(level)
-            start += size
-            size = 2 * int(np.count_nonzero(level))
-        if start != len(symbols):
-            reject("proof.tree continues after its last leaf")
+    def __init__(self, symbols: Symbols, look: Look) -> None:
+        self.levels = _levels(symbols, 1, look)
         # From the deepest level up.
         self.counts: list[Counts] = [np.ones(len(level), np.int32) for level in self.levels]
         for depth in range(len(self.levels) - 2, -1, -1):
@@ -69,16 +78,6 @@ class Levels:
             np.cumsum(self.levels[depth] != 0, out=cut[1:])
             self._cut_before[depth] = cut
         return 2 * int(self._cut_before[depth][place])
-
-    def below(self, depth: int, place: int) -> Symbols:
-        """The tree below a node, level by level."""
-        parts = []
-        first, last = place, place + 1
-        while first < last:
-            parts.append(self.levels[depth][first:last])
-            first, last = self.first_child(depth, first), self.first_child(depth, last)
-            depth += 1
-        return np.concatenate(parts)
 
     def boxes(self, roots: Box, look: Look) -> Box:
         """The boxes of all leaves, left to right."""
@@ -133,22 +132,23 @@ def hull(boxes: Box, first: int, count: int) -> Box:
 def _unpacked(text: str, look: Look) -> Symbols:
     """The symbols of a tree, from base85 and xz."""
     decoder = lzma.LZMADecompressor(memlimit=1 << 28)
-    parts: list[bytes] = []
-    size = start = 0
+    symbols = bytearray()
+    start = 0
     try:
         while start < len(text) and not decoder.eof:
             data = base64.b85decode(text[start : start + CHARACTERS])
             start += CHARACTERS
-            while (data or not decoder.needs_input) and not decoder.eof and size <= MOST_NODES:
+            while (data or not decoder.needs_input) and not decoder.eof:
                 look()
-                parts.append(decoder.decompress(data, UNPACKED))
-                size += len(parts[-1])
+                symbols += decoder.decompress(data, UNPACKED)
+                if len(symbols) > MOST_NODES:
+                    reject(f"proof.tree has more than {MOST_NODES:,} nodes, the most that are read")
                 data = b""
     except (ValueError, lzma.LZMAError, EOFError):
         reject("proof.tree cannot be unpacked")
-    if not decoder.eof or decoder.unused_data or start < len(text) or size > MOST_NODES:
-        reject("proof.tree is cut short, too long, or followed by something else")
-    return np.frombuffer(b"".join(parts), dtype=np.uint8)
+    if not decoder.eof or decoder.unused_data or start < len(text):
+        reject("proof.tree is cut short, or followed by something else")
+    return np.frombuffer(symbols, dtype=np.uint8)
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,12 +161,14 @@ class Node:
     box: Box
 
 
-class Tree(Levels):
-    """The nodes of the proof.
+class Tree:
+    """The nodes of the proof, in hardly more memory than a byte for each.
 
     Cutting never loses anything, and the roots (all facets of the cube, all thresholds) are
     everything, so the leaves cover everything if the tree is complete; this is verified when it is
     read.
+
+    leaves : all there are
     """
 
     def __init__(self, proof: dict[str, Any], dimension: int, look: Look) -> None:
@@ -174,30 +176,71 @@ class Tree(Levels):
         if len(symbols) and int(symbols.max()) >= 2 + dimension:
             reject("proof.tree has an unknown symbol")
         self.dimension = dimension
-        super().__init__(symbols, max(1, 2 * dimension), look)
+        self._look = look
+        self._levels = _levels(symbols, max(1, 2 * dimension), look)
+        self._cut_before = [_cut_before(level) for level in self._levels]
+        self.leaves = len(symbols) - int(np.count_nonzero(symbols))
 
     def roots(self, low: float, high: float) -> list[Node]:
         """The facets of the cube, each with all thresholds."""
         axes = np.eye(self.dimension)
         found = []
-        for place, count in enumerate(self.counts[0]):
+        for place in range(len(self._levels[0])):
             j, sign = place // 2, 1.0 - 2.0 * (place % 2)
             centre, half = sign * axes[j : j + 1], 1.0 - axes[j : j + 1]
             if not self.dimension:
                 centre = half = np.zeros((1, 0))
             box = centre, half, np.array([low]), np.array([high])
-            found.append(Node(0, place, int(count), box))
+            found.append(Node(0, place, self._leaves_below(0, place), box))
         return found
 
     def children(self, node: Node) -> tuple[Node, Node]:
         """The halves of a node that is not a leaf."""
         depth, place = node.depth, node.place
-        both = halves(self.levels[depth][place : place + 1], node.box)
-        first = self.first_child(depth, place)
+        both = halves(self._levels[depth][place : place + 1], node.box)
+        first = 2 * self._cuts(depth, place)
+        leaves = self._leaves_below(depth + 1, first)
 
-        def child(i: int) -> Node:
+        def child(i: int, leaves: int) -> Node:
             centre, half, low, high = (values[i : i + 1] for values in both)
-            count = int(self.counts[depth + 1][first + i])
-            return Node(depth + 1, first + i, count, (centre, half, low, high))
+            return Node(depth + 1, first + i, leaves, (centre, half, low, high))
 
-        return child(0), child(1)
+        return child(0, leaves), child(1, node.leaves - leaves)
+
+    def below(self, node: Node) -> Symbols:
+        """The tree below a node, level by level."""
+        return np.concatenate(
+            [
+                level[first:last]
+                for level, (first, last) in zip(
+                    self._levels[node.depth :], self._spans(node.depth, node.place), strict=False
+                )
+            ]
+        )
+
+    def _leaves_below(self, depth: int, place: int) -> int:
+        """Every cut makes one leaf more."""
+        nodes = sum(last - first for first, last in self._spans(depth, place))
+        return (nodes + 1) // 2
+
+    def _spans(self, depth: int, place: int) -> Iterator[tuple[int, int]]:
+        """Where the nodes below one lie: a stretch of each level, from its own on."""
+        first, last = place, place + 1
+        while first < last:
+            self._look()
+            yield first, last
+            first, last = 2 * self._cuts(depth, first), 2 * self._cuts(depth, last)
+            depth += 1
+
+    def _cuts(self, depth: int, place: int) -> int:
+        """How many nodes before a place of a level are cut; their children come first."""
+        stretch = place // STRETCH
+        near = self._levels[depth][stretch * STRETCH : place]
+        return int(self._cut_before[depth][stretch]) + int(np.count_nonzero(near))
+
+
+def _cut_before(level: Symbols) -> Numbers:
+    """How many nodes are cut before each stretch of a level."""
+    starts = np.arange(0, len(level), STRETCH)
+    cut = [np.count_nonzero(level[start : start + STRETCH]) for start in starts]
+    return np.concatenate([[0], np.cumsum(cut, dtype=np.int64)])

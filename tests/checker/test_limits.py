@@ -9,14 +9,16 @@ import itertools
 import math
 import signal
 import sys
+import tracemalloc
 from fractions import Fraction
 
+import numpy as np
 import pytest
 
 import mipmech
 from mipmech import Budget, certify, certify_density, make_instance
 from mipmech.budget import Stop
-from mipmech.checker import check, leaves
+from mipmech.checker import check, leaves, tree
 from mipmech.checker import verdict as verdict_module
 from mipmech.checker.verdict import seal
 from mipmech.design import certificate
@@ -263,3 +265,56 @@ def test_a_false_claim_ends_the_check_of_a_large_tree(monkeypatch):
     assert verdict.reason.startswith("a leaf allows")
     assert verdict.leaf_bound is None
     assert check(content, instance).accepted
+
+
+# ------------------------------------------------------------------ memory
+
+
+def with_tree(content, depth, dimension):
+    """Below each facet, thresholds cut so many times: a large tree in a few bytes."""
+    roots = 2 * dimension
+    symbols = np.repeat(np.array([1, 0], np.uint8), [roots * (2**depth - 1), roots * 2**depth])
+    packed = certificate.lzma.compress(symbols.tobytes(), preset=0)
+    text = certificate.base64.b85encode(packed).decode()
+    found = {**content, "proof": {**content["proof"], "tree": text}}
+    found["seal"] = seal(found)
+    return found, len(symbols)
+
+
+def test_memory_does_not_grow_with_the_tree(content, monkeypatch):
+    """A byte and a half for each node, and what a part takes, however small the file is."""
+    monkeypatch.setattr(leaves, "PART", 1 << 14)
+    peaks = {}
+    for depth in (16, 19):
+        found, nodes = with_tree(content, depth, 3)
+        looks = itertools.count()
+        tracemalloc.start()
+        verdict = check(found, SAMPLE, go_on=lambda looks=looks: next(looks) < 3000)
+        peaks[nodes] = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert not verdict.accepted
+        assert verdict.leaves == (nodes + 6) // 2
+    (few, low), (many, high) = peaks.items()
+    assert high - low < 3 * (many - few)
+
+
+def test_a_tree_too_large_to_read_is_said_so(content, monkeypatch):
+    monkeypatch.setattr(tree, "MOST_NODES", 1000)
+    monkeypatch.setattr(tree, "UNPACKED", 100)
+    found, _ = with_tree(content, 10, 3)
+    verdict = check(found, SAMPLE)
+    assert verdict.reason == "proof.tree has more than 1,000 nodes, the most that are read"
+
+
+def test_parts_of_many_dimensions_are_small(content, monkeypatch):
+    """Boxes take memory in each dimension, also where no agent is open."""
+    sizes = []
+
+    def each(function, parts):
+        for part in parts:
+            sizes.append(part.leaves)
+            yield function(part)
+
+    monkeypatch.setattr(leaves, "PART", 1 << 10)
+    assert check(content, SAMPLE, each=each).accepted
+    assert max(sizes) <= (1 << 10) // (4 * leaves.WIDTH)
