@@ -187,6 +187,7 @@ class RunFolder:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Hold the folder's lock; a second writer is refused with a clear message."""
+        self._refuse_links()
         file = self.path / LOCK
         with files.faults("cannot be written", file):
             handle = os.open(file, os.O_RDWR | os.O_CREAT, 0o666)
@@ -196,6 +197,19 @@ class RunFolder:
             yield
         finally:
             os.close(handle)  # and with it the lock, as it also goes if the program is killed
+
+    def _refuse_links(self) -> None:
+        """What is written through a link is outside of the folder, and perhaps not a run's."""
+        folders = [PLANS, INSTANCES, CERTIFICATES]
+        found = [self.path / name for name in (LOCK, MARK, RECORDS, *folders)]
+        for folder in found[3:]:
+            if folder.is_dir() and not folder.is_symlink():
+                with files.faults("cannot be read", folder), os.scandir(folder) as inside:
+                    found += [Path(entry.path) for entry in inside if entry.is_symlink()]
+        for file in found:
+            if file.is_symlink():
+                said = "is a link, and a run writes in its own folder only; put what it leads to"
+                raise InputError(f"{said} in its place", file=file)
 
     def _lock(self, handle: int) -> None:
         try:

@@ -21,7 +21,7 @@ def read_json(file: Path) -> dict[str, Any]:
     """The object in a file."""
     with files.faults("cannot be read", file):
         try:
-            return untrusted.json_object(file, LARGEST_RUN_FILE, finite=False)
+            return untrusted.json_object(file, LARGEST_RUN_FILE)
         except FileNotFoundError:
             raise InputError("is missing", file=file) from None
 
