@@ -22,6 +22,10 @@ DEPENDENT = 1e-9
 # are nearly dependent; farther from Bᵀv than this share of its length, it is another rule.
 OUT_OF_VIEW = 1e-6
 
+# More features than these are refused, and more numbers in the matrix of what is seen. Bases of a
+# view are found in rationals, in time that grows with the cube of its rows.
+MOST_FEATURES, MOST_SEEN, MOST_ROWS = 10_000, 4_000_000, 50
+
 # Files of more bytes than these are not read. A sample may have 1e8 numbers, of up to 25 letters
 # each; half as much again is for names and spaces.
 LARGEST_TABLE = 4_000_000_000

@@ -142,10 +142,10 @@ def numbers(value: Any, shape: tuple[int, ...], name: str) -> Floats:
     def plain(entry: Any, depth: int) -> bool:
         if depth == len(shape):
             is_number = isinstance(entry, (int, float)) and not isinstance(entry, bool)
-            return is_number and finite(entry)
+            return is_number and finite(entry) and float(entry) == entry
         lists = isinstance(entry, list) and len(entry) == shape[depth]
         return lists and all(plain(part, depth + 1) for part in entry)
 
     if not plain(value, 0):
-        reject(f"{name} is missing or not {'×'.join(map(str, shape))} finite numbers")
+        reject(f"{name} is missing or not {'×'.join(map(str, shape))} numbers that floats hold")
     return np.array(value, dtype=np.float64).reshape(shape)

@@ -76,7 +76,10 @@ class ExactInstance:
             right, x = self._normal(frame)
         else:
             right = x = [fractions(row) for row in frame[:, sorted(self.columns)]]
-        gram = [[dot(a, b) for b in x] for a in right]
+        gram = []
+        for a in right:
+            self.look()
+            gram.append([dot(a, b) for b in x])
         uneven = sum(
             ((value - (i == j)) ** 2 for i, row in enumerate(gram) for j, value in enumerate(row)),
             Fraction(0),

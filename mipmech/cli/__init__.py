@@ -27,6 +27,9 @@ COMMANDS = (new, design, grade, studies, bench)
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line; returns (and, as a program, exits with) the status."""
     given = sys.argv[1:] if arguments is None else arguments
+    for name in ("stdout", "stderr"):  # closed, as by >&-
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):  # a terminal without ‖ or η shows ? and goes on
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
@@ -38,7 +41,7 @@ def main(arguments: list[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         status = 0 if isinstance(error, BrokenPipeError) else 2
         if status:
-            print(f"error: the output cannot be written: {reason(error)}", file=sys.stderr)
+            _print_error(f"error: the output cannot be written: {reason(error)}")
     if arguments is None:
         sys.exit(status)
     return status
@@ -51,6 +54,9 @@ def _run(given: list[str]) -> int:
         return (work() or 0) if callable(work) else int(work or 0)
     except InputError as error:
         _complain(error, "--json" in given)
+        return 2
+    except MemoryError:
+        _complain(InputError("there is not enough memory for this"), "--json" in given)
         return 2
     except KeyboardInterrupt:
         _complain(InputError("interrupted before there was a result"), "--json" in given)
@@ -95,4 +101,12 @@ def _complain(error: InputError, as_json: bool) -> None:
     if as_json:
         print(json.dumps(error.to_dict()))
     else:
-        print(printable(f"error: {error}"), file=sys.stderr)
+        _print_error(printable(f"error: {error}"))
+
+
+def _print_error(text: str) -> None:
+    """A line on stderr; if nobody can have it, the status says it."""
+    try:
+        print(text, file=sys.stderr, flush=True)
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())

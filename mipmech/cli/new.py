@@ -71,7 +71,7 @@ def new(
     file = _output(data, output)
     with shell.saying(f"reading {data}"):
         table = read_csv(data)
-    asking = sys.stdin.isatty() and not shell.as_json
+    asking = sys.stdin is not None and sys.stdin.isatty() and not shell.as_json
     if asking:
         _tell_columns(table)
     else:

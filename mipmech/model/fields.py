@@ -14,7 +14,7 @@ from mipmech.errors import InputError, shorten
 from mipmech.model import view as views
 from mipmech.model.view import View
 from mipmech.text import writable
-from mipmech.tolerances import LARGEST, LIGHTEST
+from mipmech.tolerances import LARGEST, LIGHTEST, MOST_ROWS, MOST_SEEN
 from mipmech.validation import Floats
 
 
@@ -41,14 +41,15 @@ def by_name(value: Mapping[Any, object], names: Sequence[str] | None, field: str
         said = "names features, but the instance has no 'features'; add them, or list the numbers"
         raise InputError(said, field=field)
     result = np.zeros(len(names))
+    places = {name: place for place, name in enumerate(names)}
     for key, entry in value.items():
         name = str(key)
-        if name not in names:
+        if name not in places:
             raise views.unknown_feature(name, names, field)
         if not validation.is_number(entry):
             said = f"has {validation.kind(entry)} for {shorten(name)}; expected a number"
             raise InputError(said, field=field)
-        result[list(names).index(name)] = validation.number(entry, field)
+        result[places[name]] = validation.number(entry, field)
     return result
 
 
@@ -154,12 +155,19 @@ def parse_seen(
         raise InputError(said, field=given[1] if given else "visible")
     if visible is not None:
         names = None if features is None else tuple(features)
-        return views.from_visible(views.column_numbers(visible, names, width), width)
+        numbers = views.column_numbers(visible, names, width)
+        if len(numbers) * width > MOST_SEEN:
+            said = f"has {len(numbers):,} of {width:,} features; at most {MOST_SEEN // width:,} can"
+            raise InputError(f"{said} be seen of so many", field="visible")
+        return views.from_visible(numbers, width)
     matrix = validation.frozen(parse_rows(choices[given[0]], features, given[0]))
     if matrix.shape[1] != width or not len(matrix):
         said = f"has rows of {matrix.shape[1]} numbers, {width} expected: one per feature"
         raise InputError(said, field=given[0])
     validation.check_not_tiny(matrix, given[0])
+    if view is not None and len(matrix) > MOST_ROWS:
+        said = f"has {len(matrix):,} rows, at most {MOST_ROWS} are read; more columns than that may"
+        raise InputError(f"{said} be seen as 'visible'", field="view")
     make = views.from_projection if projection is not None else views.from_view
     return make(matrix)
 

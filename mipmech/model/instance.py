@@ -30,7 +30,7 @@ from mipmech.model.tables import CsvTable
 from mipmech.model.units import Units, parse_units
 from mipmech.model.view import View
 from mipmech.text import clean, short
-from mipmech.tolerances import LARGEST, LARGEST_TABLE
+from mipmech.tolerances import LARGEST, LARGEST_TABLE, MOST_FEATURES
 from mipmech.validation import Floats, Numbers, is_plain
 
 FORMAT = "mipmech/instance@1"
@@ -183,6 +183,9 @@ class Instance:
             raise InputError("is empty; a sample needs at least one agent", field="agents")
         if n == 0:
             raise InputError("has no features; give every agent at least one", field="agents")
+        if n > MOST_FEATURES:
+            said = f"has {n:,} features; at most {MOST_FEATURES:,} are read: leave out those that"
+            raise InputError(f"{said} neither quality nor rules need", field="agents")
         names = None if features is None else fields.parse_names(features, n)
         w_f = fields.parse_quality(quality, names)
         validation.length(w_f, n, "quality", "one per feature")

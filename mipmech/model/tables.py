@@ -6,6 +6,7 @@ import csv
 import io
 import os
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -102,13 +103,22 @@ class CsvTable:
 
     def place(self, name: str, field: str = FIELD) -> int:
         """Where a column stands; refused if there is none, or several."""
-        found = [j for j, known in enumerate(self.names) if known == name]
-        if not found:
+        if name not in self._places:
             raise unknown_column(name, self.names, field).located(self.path)
-        if len(found) > 1:
-            said = f"names {shorten(name)}, but there are {len(found)} such columns; rename them"
+        found = self._places[name]
+        if found < 0:
+            said = f"names {shorten(name)}, but there are {-found} such columns; rename them"
             raise self.fault(said, field)
-        return found[0]
+        return found
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        """Where each column stands; of a name that several have, minus their number."""
+        counts = Counter(self.names)
+        return {
+            name: -counts[name] if counts[name] > 1 else place
+            for place, name in enumerate(self.names)
+        }
 
     def texts(self, name: str, field: str = FIELD) -> list[str]:
         """A column as it stands, without blanks around the cells."""

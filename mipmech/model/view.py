@@ -7,7 +7,8 @@ mechanism is graded in rationals: w = Bᵀv must lie in the row space, not near 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import NoReturn
@@ -17,8 +18,11 @@ import numpy as np
 from mipmech import validation
 from mipmech.errors import InputError, did_you_mean, shorten
 from mipmech.rationals import common_integers, exact_dot
-from mipmech.tolerances import DEPENDENT, PROJECTION_TOLERANCE, SMALLEST
+from mipmech.tolerances import DEPENDENT, MOST_ROWS, PROJECTION_TOLERANCE, SMALLEST
 from mipmech.validation import Floats
+
+# Any prime does; a larger one is less often wrong about the rank, and this one is fast.
+PRIME = 2**61 - 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,6 +119,9 @@ def from_projection(projection: Floats) -> View:
     if rank == 0:
         said = "shows nothing (rank 0); at least one feature must be seen"
         raise InputError(said, field="projection")
+    if rank > MOST_ROWS:
+        said = f"shows {rank} dimensions, at most {MOST_ROWS} are read; more columns than that may"
+        raise InputError(f"{said} be seen as 'visible'", field="projection")
     # A projection's columns are well conditioned, so plain pivoting finds good ones.
     pivots = _pivots(projection.T, rank)
     return _classify(projection[:, pivots].T, tuple(range(rank)))
@@ -131,7 +138,7 @@ def from_view(matrix: Floats) -> View:
     near = int((values > DEPENDENT * values[0]).sum())
     if near == len(matrix):
         return _classify(matrix, tuple(range(near)))
-    if exact_rank(matrix) > near:
+    if exact_rank(matrix, enough=near) > near:
         kept = set(_pivots(unit, near))
         extra = next(i for i in range(len(matrix)) if i not in kept)
         said = "depends on the other rows up to rounding, but not exactly; leave it out"
@@ -161,27 +168,47 @@ def _pivots(rows: Floats, count: int) -> list[int]:
     return chosen
 
 
-def exact_rank(matrix: Floats) -> int:
-    """The rank of a matrix of floats, read as rationals.
+def exact_rank(matrix: Floats, enough: int | None = None) -> int:
+    """The rank of a matrix of floats, read as rationals; or some number above ``enough``, if it is.
 
     >>> exact_rank(np.array([[0.1, 0.2], [0.2, 0.4]]))
     1
     >>> exact_rank(np.array([[0.1, 0.3], [0.3, 0.9]]))  # 3 · 0.1 is not 0.3 in floats
     2
     """
-    rows = [[Fraction(float(v)) for v in row] for row in matrix]
+    rows = [common_integers(row)[0].tolist() for row in matrix]
+    if enough is not None:  # modulo a prime the rank is never more, and numbers stay small
+        found = _eliminate([_modulo_prime(row) for row in rows], _modulo_prime)
+        if found > enough:
+            return found
+    return _eliminate(rows, _without_common_factor)
+
+
+def _eliminate(rows: list[list[int]], reduced: Callable[[list[int]], list[int]]) -> int:
+    """The rank of whole numbers; each new row is replaced by one that is as good."""
     rank = 0
-    for column in range(matrix.shape[1]):
+    for column in range(len(rows[0])):
         pivot = next((i for i in range(rank, len(rows)) if rows[i][column]), None)
         if pivot is None:
             continue
         rows[rank], rows[pivot] = rows[pivot], rows[rank]
         for i in range(rank + 1, len(rows)):
             if rows[i][column]:
-                factor = rows[i][column] / rows[rank][column]
-                rows[i] = [a - factor * b for a, b in zip(rows[i], rows[rank], strict=True)]
+                factor, by = rows[i][column], rows[rank][column]
+                rows[i] = reduced(
+                    [by * a - factor * b for a, b in zip(rows[i], rows[rank], strict=True)]
+                )
         rank += 1
     return rank
+
+
+def _modulo_prime(row: list[int]) -> list[int]:
+    return [value % PRIME for value in row]
+
+
+def _without_common_factor(row: list[int]) -> list[int]:
+    common = math.gcd(*row) or 1
+    return [value // common for value in row]
 
 
 def unknown_feature(name: str, features: Sequence[str], field: str) -> InputError:
@@ -197,7 +224,8 @@ def column_numbers(visible: object, features: tuple[str, ...] | None, width: int
     def refuse(message: str) -> NoReturn:
         raise InputError(message, field="visible")
 
-    numbers: list[int] = []
+    numbers: dict[int, None] = {}
+    places = {name: place for place, name in enumerate(features or ())}
     for entry in validation.listed(visible, "visible"):
         if isinstance(entry, str):
             if features is None:
@@ -205,9 +233,9 @@ def column_numbers(visible: object, features: tuple[str, ...] | None, width: int
                     f"names {shorten(entry)}, but the file has no 'features'; add them, or use"
                     " column numbers"
                 )
-            if entry not in features:
+            if entry not in places:
                 raise unknown_feature(entry, features, "visible")
-            number = features.index(entry)
+            number = places[entry]
         elif isinstance(entry, (int, np.integer)) and not isinstance(entry, bool):
             number = int(entry)
             if not 0 <= number < width:
@@ -216,7 +244,7 @@ def column_numbers(visible: object, features: tuple[str, ...] | None, width: int
             refuse(f"has {shorten(entry)}; give feature names or 0-based column numbers")
         if number in numbers:
             refuse(f"has column {shorten(entry)} twice; list it once")
-        numbers.append(number)
+        numbers[number] = None
     if not numbers:
         refuse("is empty; name at least one column that the planner sees")
-    return numbers
+    return list(numbers)

@@ -19,6 +19,8 @@ from mipmech.text import above, below, printable
 
 # More terms of a rule than this are cut short with an ellipsis.
 MOST_TERMS = 6
+# Terminals are taken to be at least as wide; some claim to have no columns at all.
+NARROWEST = 20
 # A column of text is not squeezed into less than this.
 WORDS = 14
 
@@ -31,6 +33,7 @@ class PlainConsole(Console):
 
     def __init__(self) -> None:
         super().__init__(highlight=False, markup=False, emoji=False)
+        self.width = max(self.width, NARROWEST)
 
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None

@@ -1017,3 +1017,14 @@ def test_a_tree_of_empty_leaves_is_checked_in_parts(monkeypatch):
 
     assert not mipmech.checker.check(content, instance, each=each).accepted
     assert max(sizes) <= 64
+
+
+def test_whole_numbers_that_no_float_holds_anywhere():
+    """A rule is what its numbers say: they are not rounded before it is graded."""
+    instance = Instance.from_arrays([[0.0]], [1.0], visible=[0], cost=1.0)
+    content = certify(instance).content()
+    for weight in (2**53 + 1, 10**30 + 1):
+        found = changed(content, lambda c, weight=weight: c["witness"].update(weights=[weight]))
+        verdict = check(found, instance)
+        assert not verdict.accepted
+        assert verdict.reason == "witness.weights is missing or not 1 numbers that floats hold"

@@ -21,6 +21,7 @@ from mipmech.budget import Stop
 from mipmech.checker import check, leaves, tree
 from mipmech.checker import verdict as verdict_module
 from mipmech.checker.verdict import seal
+from mipmech.checker.witness import ExactInstance
 from mipmech.design import certificate
 from mipmech.oracles.cells.engine import GainSearch
 from mipmech.theory.projection import gain_ceiling
@@ -318,3 +319,15 @@ def test_parts_of_many_dimensions_are_small(content, monkeypatch):
     monkeypatch.setattr(leaves, "PART", 1 << 10)
     assert check(content, SAMPLE, each=each).accepted
     assert max(sizes) <= (1 << 10) // (4 * leaves.WIDTH)
+
+
+def test_a_large_frame_can_be_ended():
+    """Its errors are found in rationals, row by row."""
+    count = 60
+    sample = mipmech.Instance.from_arrays(
+        np.zeros((2, count)), np.ones(count), visible=range(count), cost=1.0
+    )
+    exact = ExactInstance(sample, lambda: seen.append(None))
+    seen = []
+    exact.frame_error(np.eye(count))
+    assert len(seen) >= count

@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 
+import numpy as np
 import pytest
 
 from mipmech import certify, make_instance
@@ -116,7 +117,7 @@ def test_parts_of_a_run(capsys, here, name, kind):
         assert main(command) == 2, command
         err = capsys.readouterr().err
         assert err.count("\n") == 1
-        assert "not a plain file" in err
+        assert ("is a link" if "link" in kind or kind == "device" else "not a plain file") in err
 
 
 @pytest.mark.parametrize("word", ["x" * 300, "x=1," * 100, "{" + "x" * 5000])
@@ -129,3 +130,75 @@ def test_words_that_are_too_long_for_the_name_of_a_file(capsys, word):
     ):  # fmt: skip
         assert main(arguments) == 2, arguments
         assert capsys.readouterr().err.startswith("error: ")
+
+
+# ------------------------------------------------------------------ small files that ask for much
+
+
+def wide(agents, **fields):
+    """An instance file with many features."""
+    n = len(agents[0])
+    given = {
+        "format": "mipmech/instance@1", "name": "wide", "agents": agents, "quality": [1.0] * n,
+        "visible": [0], "cost": 1, **fields,
+    }  # fmt: skip
+    return json.dumps(given)
+
+
+def rows_of(count, n):
+    """Rows that depend on each other, with numbers of all sizes."""
+    random = np.random.default_rng(0)
+    rows = random.standard_normal((count, n)) * 10.0 ** random.integers(-100, 90, (count, n))
+    return [*rows.tolist(), (rows[0] * 2).tolist()]
+
+
+LARGE = {
+    "features": (wide([[0.0] * 10_001]), "agents: has 10,001 features; at most 10,000"),
+    "seen": (wide([[0.0] * 9000], visible=list(range(9000))), "visible: has 9,000 of 9,000"),
+    "rows of a view": (
+        wide([[0.0] * 120], view=rows_of(119, 120), visible=None).replace('"visible": null, ', ""),
+        "view: has 120 rows, at most 50",
+    ),
+    "dimensions of a projection": (
+        wide([[0.0] * 60], projection=np.eye(60).tolist(), visible=None).replace(
+            '"visible": null, ', ""
+        ),
+        "projection: shows 60 dimensions, at most 50",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_instances_that_are_too_wide(here, capsys, name):
+    text, said = LARGE[name]
+    (here / "wide.json").write_text(text)
+    assert main(["show", "wide.json"]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_wide_instances_are_read_at_once(here):
+    """Names are looked up, not searched for: 10,000 of them in quality, features and a header."""
+    names = [f"f{j}" for j in range(10_000)]
+    quality = dict.fromkeys(names, 1.0)
+    text = wide([[0.0] * 10_000], features=names, quality=quality, visible=names[:300])
+    (here / "wide.json").write_text(text)
+    assert main(["show", "wide.json", "--json"]) == 0
+    header, row = ",".join(names), ",".join(["1"] * 10_000)
+    (here / "wide.csv").write_text(f"{header}\n{row}\n")
+    content = {**json.loads(text), "agents": {"csv": "wide.csv"}, "features": names}
+    (here / "table.json").write_text(json.dumps(content))
+    assert main(["show", "table.json", "--json"]) == 0
+    (here / "view.json").write_text(
+        wide([[0.0] * 60], view=rows_of(49, 60), visible=None).replace('"visible": null, ', "")
+    )
+    main(["show", "view.json", "--json"])
+
+
+@pytest.mark.usefixtures("here")
+def test_without_memory_there_is_one_line(capsys, monkeypatch):
+    def no_memory(*_, **__):
+        raise MemoryError
+
+    monkeypatch.setattr("mipmech.model.instance.parse", no_memory)
+    assert main(["show", "good.json"]) == 2
+    assert capsys.readouterr().err == "error: there is not enough memory for this\n"

@@ -14,6 +14,13 @@ COMPARE = [
     "--seconds-per-call", "0.5", "--reference-seconds", "1", "--quiet", "--out", "run",
 ]  # fmt: skip
 
+READERS = (
+    ["bench", "status", "run"],
+    ["bench", "export", "run", "-o", "table.csv"],
+    ["bench", "merge", "run", "--out", "merged"],
+    ["report", "run", "-o", "page.html"],
+)
+
 
 @pytest.mark.parametrize("name", [LOCK, MARK, RECORDS, PLANS, "instances", "certificates"])
 def test_a_link_in_the_folder_is_not_written_through(tmp_path, monkeypatch, capsys, name):
@@ -24,11 +31,32 @@ def test_a_link_in_the_folder_is_not_written_through(tmp_path, monkeypatch, caps
     place.rename(outside)
     place.symlink_to(outside)
     before = _content(outside)
-    assert main(COMPARE) == 2
-    error = capsys.readouterr().err
-    assert error.startswith(f"error: run/{name}: is a link")
-    assert error.count("\n") == 1
+    for command in (COMPARE, *READERS):
+        assert main(command) == 2
+        error = capsys.readouterr().err
+        assert error.startswith(f"error: run/{name}: is a link")
+        assert error.count("\n") == 1
     assert _content(outside) == before
+    assert not (tmp_path / "merged").exists()
+
+
+def test_endless_records_are_not_read(tmp_path, monkeypatch):
+    """A plain file, to the system, which never ends."""
+    monkeypatch.chdir(tmp_path)
+    assert main(COMPARE) == 0
+    (tmp_path / "run" / RECORDS).unlink()
+    (tmp_path / "run" / RECORDS).symlink_to("/proc/self/pagemap")
+    for command in (COMPARE, *READERS):
+        assert main(command) == 2
+
+
+def test_a_folder_where_a_half_written_file_may_be(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(COMPARE) == 0
+    (tmp_path / "run" / PLANS / ".a.json.b").mkdir()
+    capsys.readouterr()
+    assert main(COMPARE) == 2
+    assert capsys.readouterr().err.startswith(f"error: run/{PLANS}/.a.json.b: cannot be removed")
 
 
 @pytest.mark.parametrize("folder", [PLANS, "instances", "certificates"])

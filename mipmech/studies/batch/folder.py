@@ -87,7 +87,9 @@ class RunFolder:
             raise InputError(
                 "is not empty and not a run's folder; choose another with --out", file=folder
             )
-        return cls(folder)
+        found = cls(folder)
+        found._refuse_links()
+        return found
 
     @classmethod
     def open(cls, path: str | Path) -> RunFolder:
@@ -99,6 +101,7 @@ class RunFolder:
         found = cls(folder)
         if not (folder / MARK).exists():
             raise InputError(f"holds no {MARK}; give the folder of a run", file=folder)
+        found._refuse_links()
         found._marked()
         return found
 
@@ -187,7 +190,6 @@ class RunFolder:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Hold the folder's lock; a second writer is refused with a clear message."""
-        self._refuse_links()
         file = self.path / LOCK
         with files.faults("cannot be written", file):
             handle = os.open(file, os.O_RDWR | os.O_CREAT, 0o666)
@@ -199,7 +201,7 @@ class RunFolder:
             os.close(handle)  # and with it the lock, as it also goes if the program is killed
 
     def _refuse_links(self) -> None:
-        """What is written through a link is outside of the folder, and perhaps not a run's."""
+        """What a link leads to is outside of the folder: it is neither read nor written."""
         folders = [PLANS, INSTANCES, CERTIFICATES]
         found = [self.path / name for name in (LOCK, MARK, RECORDS, *folders)]
         for folder in found[3:]:
@@ -208,7 +210,7 @@ class RunFolder:
                     found += [Path(entry.path) for entry in inside if entry.is_symlink()]
         for file in found:
             if file.is_symlink():
-                said = "is a link, and a run writes in its own folder only; put what it leads to"
+                said = "is a link, and a run's folder holds its files itself; put what it leads to"
                 raise InputError(f"{said} in its place", file=file)
 
     def _lock(self, handle: int) -> None:
@@ -246,7 +248,8 @@ class RunFolder:
                 folder.mkdir(exist_ok=True)
         for folder in (self.path, *folders):
             for file in folder.glob(".*.json.*"):
-                file.unlink(missing_ok=True)
+                with files.faults("cannot be removed", file):
+                    file.unlink(missing_ok=True)
 
     @property
     def busy(self) -> str | None:
