@@ -99,7 +99,9 @@ def test_every_reader_goes_through_here(root):
         str(path.relative_to(root / "mipmech"))
         for path in (root / "mipmech").rglob("*.py")
         for line in path.read_text().splitlines()
-        if opening.search(line.replace("untrusted.read_", "")) and "def open(" not in line
+        if opening.search(line.replace("untrusted.read_", ""))
+        and "def open(" not in line
+        and "os.devnull" not in line
     }
     # Its own files, and those of the system; certificates are read by the checker itself.
     assert found == {"report/kit/page.py", "workers/child.py", "workers/processes.py"}
