@@ -11,6 +11,9 @@ LARGEST = 1e100
 SMALLEST = 1e-150
 # Weights below this share of the largest are refused: their products with reaches must not vanish.
 LIGHTEST = 1e-150
+# Prices of features lie between this and its inverse: other units are meant otherwise, and products
+# of prices with data and quality must neither overflow nor vanish.
+DEAREST = 1e30
 # Rules may be written in any scale, so only what floats cannot hold is refused there.
 LARGEST_IN_RULES = 1e300
 # P² = P = Pᵀ may be violated by this much: the error of a projection printed with ten digits.

@@ -112,15 +112,16 @@ def beyond_data(found: Recount, agents: Numbers) -> Beyond | None:
         Those who move.
     """
     instance, line = found.instance, found.line
-    columns, weights = list(line.columns), np.array([float(w) for w in line.weights])
-    x = instance.agents[:, columns]
-    counted = x[instance.weights > 0]
+    columns = list(line.step)
+    counted = instance.agents[instance.weights > 0][:, columns]
     low, high = counted.min(axis=0), counted.max(axis=0)
     width = high - low
     if not len(agents) or not width.any():
         return None
     level = clamped(Fraction(found.mechanism.threshold) * line.factor)
-    after = x[agents] + np.outer(level - x[agents] @ weights, weights) / float(line.square)
+    weights = np.array([float(w) for w in line.weights])
+    x = instance.agents[agents]
+    after = line.moved(x, level - x[:, list(line.columns)] @ weights)[:, columns]
     outside = np.maximum(after - high, low - after)
     with np.errstate(over="ignore"):  # of a width next to nothing
         share = np.divide(outside.max(axis=0), width, out=np.zeros(len(columns)), where=width > 0)

@@ -144,7 +144,7 @@ def _best(
     instance: Instance, rule: WrittenRule, found: Recount
 ) -> tuple[WrittenRule, Recount] | None:
     """The best threshold for these weights, in as few digits as keep its gain."""
-    if found.line.rate <= 0:
+    if found.line.rise <= 0:
         return None
     best = best_threshold(found.instance, rule.mechanism)
     if best.gain * (1 - Fraction(NEARLY)) <= found.gain:

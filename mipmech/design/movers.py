@@ -29,12 +29,10 @@ def movers_of(found: Recount) -> tuple[list[str], list[list[Any]]]:
     found : Recount
         What the rule does.
     """
-    instance, line = found.instance, found.line
+    instance = found.instance
     steps = _steps(found)
     moves = steps > 0
-    after = np.array(instance.agents)
-    for column, weight in zip(line.columns, line.weights, strict=True):
-        after[:, column] += steps * float(weight / line.square)
+    after = found.line.moved(instance.agents, steps)
     heading = ["agent", "accepted before", "accepted after", "moves"]
     columns: list[Any] = [
         range(instance.size) if instance.ids is None else instance.ids,

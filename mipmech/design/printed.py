@@ -217,7 +217,7 @@ class _Press:
         if len(movers):
             self.reach = found.soft_density / float(found.density)
         if not len(movers) or self.reach == 0:
-            self.reach = float(np.median(1 / instance.cost[counts]))
+            self.reach = float(np.median(instance.reach[counts]))
         view = instance.view
         self.rational = 0 if view.columns is not None else PRODUCT * view.matrix.size
         # What takes agents to the values of the terms.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,9 +11,10 @@ from numpy.typing import ArrayLike
 from mipmech import validation
 from mipmech.errors import InputError, shorten
 from mipmech.model import view as views
+from mipmech.model.named import by_name
 from mipmech.model.view import View
 from mipmech.text import writable
-from mipmech.tolerances import LARGEST, LIGHTEST, MOST_ROWS, MOST_SEEN
+from mipmech.tolerances import LIGHTEST, MOST_ROWS, MOST_SEEN
 from mipmech.validation import Floats
 
 
@@ -33,24 +33,6 @@ class Smoothing:
     def to_dict(self) -> dict[str, float]:
         """The object in the file."""
         return {"sigma": self.sigma, "radius": self.radius}
-
-
-def by_name(value: Mapping[Any, object], names: Sequence[str] | None, field: str) -> Floats:
-    """Numbers by name as an array over the features, 0 for those that are left out."""
-    if names is None:
-        said = "names features, but the instance has no 'features'; add them, or list the numbers"
-        raise InputError(said, field=field)
-    result = np.zeros(len(names))
-    places = {name: place for place, name in enumerate(names)}
-    for key, entry in value.items():
-        name = str(key)
-        if name not in places:
-            raise views.unknown_feature(name, names, field)
-        if not validation.is_number(entry):
-            said = f"has {validation.kind(entry)} for {shorten(name)}; expected a number"
-            raise InputError(said, field=field)
-        result[places[name]] = validation.number(entry, field)
-    return result
 
 
 def parse_quality(quality: ArrayLike | Mapping[str, float], names: Sequence[str] | None) -> Floats:
@@ -72,21 +54,6 @@ def parse_ids(ids: Sequence[object], m: int) -> tuple[str, ...]:
             said = f"is {validation.kind(name)}; expected text or a whole number"
             raise InputError(said, field="ids", row=row)
     return tuple(writable(str(name)) for name in given)
-
-
-def parse_costs(cost: ArrayLike, m: int) -> Floats:
-    """One cost per agent, each above 0."""
-    single = np.ndim(cost) == 0
-    array = (
-        np.full(m, validation.number(cost, "cost")) if single else validation.array(cost, "cost", 1)
-    )
-    validation.length(array, m, "cost", "one for all agents, or one per agent")
-    for row in np.flatnonzero(array < 1 / LARGEST)[:1]:
-        value = float(array[row])
-        what = "must be above 0" if value <= 0 else f"must be at least {1 / LARGEST:g}"
-        said = f"is {value:g}; it {what}: the reach 1/cost is how far an agent moves to pass"
-        raise InputError(said, field="cost", row=None if single else int(row))
-    return array
 
 
 def parse_weights(weights: ArrayLike | None, m: int) -> Floats:

@@ -1,19 +1,23 @@
 """From an instance to the problem in reduced coordinates, and how much rounding that took.
 
-`reduce` gives z (the agents as the planner sees them, in an orthonormal basis of the rows of B),
-p (the seen part of w_f), reach and weight; a mechanism there is a direction u ∈ R^k and a number b.
-The z are centred and divided by a power of two, so that data at 3e7 with spread 1e6 is as good as
-data at 0 with spread 1. The way back to the user's coordinates is `mechanism.from_reduced`.
+`reduce` gives z (the agents as the planner sees them), p (what is seen of w_f), reach and weight; a
+mechanism there is a direction u ∈ R^k and a number b. Its rows w = Qᵀu have the dual norm of u in
+R^k: for l2 the rows of Q are a basis of those of B, orthonormal for the inner product ⟨w, w'⟩ =
+wᵀM⁻¹w' that is dual to the costs (M = I for the paper's), and N(w) = ‖u‖; for l1 and linf
+u_j = w_j/e_j for each feature seen, N(w) is max|u_j| or Σ|u_j|, and p_j = w_fj/e_j. The z are
+centred and divided by a power of two, so that data at 3e7 with spread 1e6 is as good as data at 0
+with spread 1. The way back to the user's coordinates is `mechanism.from_reduced`.
 
 Rounding. If the planner sees columns, z differs from the exact coordinates only by the subtraction
-of the centre. For a general `view` the basis itself is rounded. With Q the float basis (k×n),
-L = B Qᵀ and the residual E = B − LQ, the rows of L⁻¹B = Q + L⁻¹E span the exact row space, and an
-exactly orthonormal basis Q* lies within
+of the centre (and the prices). For a general `view` the basis itself is rounded. With Q the float
+basis (k×n), L = B Qᵀ and the residual E = B − LQ, the rows of L⁻¹B = Q + L⁻¹E span the exact row
+space, and an exactly orthonormal basis Q* lies within
 
     ‖Q − Q*‖ ≤ a + g,   a = ‖L⁻¹‖‖E‖,   g = ‖QQᵀ − I‖ + 2a‖Q‖ + a²
 
-of Q (a to reach the row space, g for the inverse root of the Gram matrix there).
-`RoundingBound` holds these bounds, with the rounding of their own computation added.
+of Q (a to reach the row space, g for the inverse root of the Gram matrix there). With prices or a
+matrix, the same is found in rationals (`distance_from_basis`). `RoundingBound` holds these bounds,
+with the rounding of their own computation added.
 """
 
 from __future__ import annotations
@@ -27,16 +31,22 @@ from pathlib import Path
 import numpy as np
 
 from mipmech.errors import InputError
+from mipmech.model.costs.pricing import Norm
+from mipmech.model.costs.response import product
 from mipmech.model.instance import Instance
 from mipmech.rationals import (
     exact_dot,
     exact_sum,
     round_down,
     round_up,
+    solve,
     sqrt_bounds,
 )
 from mipmech.tolerances import BAND, EPSILON, NOISE, SAFETY, SMALLEST_SPREAD, UNDERFLOW
 from mipmech.validation import Floats, frozen
+
+# The order of the norm that is dual to each.
+DUAL: dict[Norm, float] = {"l2": 2, "l1": np.inf, "linf": 1}
 
 
 @dataclass(frozen=True)
@@ -66,11 +76,13 @@ class Geometry:
     z : (m, k) array
         The agents; ‖z_i‖ ≤ 1 for those that count.
     p : (k,) array
-        The seen part of w_f, in the units of the given w_f.
+        What is seen of w_f, in quality per unit of cost: of a direction u the rate is u·p for l2.
     reach, weight : (m,) array
         1/cost, and weights that sum to 1.
     basis : (k, n) array
         Q, so that z_i ≈ Q(x_i − centre)/unit.
+    inverse : (k, n) array
+        QM⁻¹, so that u = QM⁻¹w for the weights w = Qᵀu; Q itself for Euclidean costs.
     transfer : (k, k) array or None
         L with B ≈ L Q for the independent rows of B; None if the planner sees columns (Q selects
         them).
@@ -86,6 +98,7 @@ class Geometry:
     reach: Floats
     weight: Floats
     basis: Floats
+    inverse: Floats
     transfer: Floats | None
     unit: float
     rounding: RoundingBound
@@ -106,15 +119,33 @@ class Geometry:
         """k, the number of dimensions that the planner sees."""
         return int(self.z.shape[1])
 
+    @property
+    def norm(self) -> Norm:
+        """That of the costs."""
+        return self.instance.costs.norm
+
+    def length(self, u: Floats) -> float:
+        """N(w) for the weights of a direction, in floats.
+
+        Parameters
+        ----------
+        u : (k,) array
+            The direction.
+        """
+        return float(np.linalg.norm(u, DUAL[self.norm]))
+
     @cached_property
     def p_norm(self) -> float:
-        """‖P w_f‖, correctly rounded; 0 means, exactly, that no visible rule changes quality."""
+        """The greatest quality per unit of cost, ‖P w_f‖ for Euclidean ones; correctly rounded.
+
+        0 means, exactly, that no visible rule changes quality.
+        """
         low, high = sqrt_bounds(seen_square(self.instance))
         return float((low + high) / 2)
 
     @cached_property
     def p_norm_bounds(self) -> tuple[float, float]:
-        """Neighbouring floats around ‖P w_f‖ (the same one twice if it is a float)."""
+        """Neighbouring floats around `p_norm` (the same one twice if it is a float)."""
         low, high = sqrt_bounds(seen_square(self.instance))
         return round_down(low), round_up(high)
 
@@ -153,8 +184,12 @@ def reduce(instance: Instance) -> Geometry:
     >>> g.z.ravel().tolist(), g.p.tolist(), g.unit
     ([-1.0, 1.0], [1.0], 1.0)
     """
-    make = _select_columns if instance.view.columns is not None else _orthonormalise
-    basis, transfer, z, p, rounding = make(instance)
+    costs = instance.costs
+    if costs.matrix is not None or (instance.view.columns is None and not costs.plain):
+        make = _orthonormalise_dual
+    else:
+        make = _orthonormalise if instance.view.columns is None else _select_columns
+    basis, inverse, transfer, z, p, rounding = make(instance)
     reach = instance.reach
     counts = instance.weights > 0
     longest = float(_lengths(z[counts]).max())
@@ -166,7 +201,7 @@ def reduce(instance: Instance) -> Geometry:
     return Geometry(
         instance=instance, z=frozen(z / unit), p=frozen(p), reach=frozen(reach / unit),
         weight=frozen(relative / float(exact_sum(relative))), basis=frozen(basis),
-        transfer=transfer, unit=unit,
+        inverse=frozen(inverse), transfer=transfer, unit=unit,
         rounding=replace(rounding, z=frozen(rounding.z / unit + UNDERFLOW)),
     )  # fmt: skip
 
@@ -195,20 +230,32 @@ def geometry_of(sample: object) -> Geometry:
 
 
 def seen_square(instance: Instance) -> Fraction:
-    """‖P w_f‖² in rationals."""
-    return instance.view.seen_square(instance.quality)
+    """The square of the greatest quality per unit of cost, in rationals: ‖P w_f‖² for the paper."""
+    return instance.costs.steepest_square(instance.view, instance.quality)
 
 
-Reduction = tuple[Floats, Floats | None, Floats, Floats, RoundingBound]
+# Q, QM⁻¹, L, the agents about the centre, p, and what was rounded.
+Reduction = tuple[Floats, Floats, Floats | None, Floats, Floats, RoundingBound]
 
 
 def _select_columns(instance: Instance) -> Reduction:
     columns = list(instance.view.columns or ())
-    basis = np.zeros((len(columns), instance.width))
-    basis[np.arange(len(columns)), columns] = 1.0
     z = instance.agents[:, columns] - instance.centre[columns]
     p = instance.quality[columns]
-    return basis, None, z, p, RoundingBound(EPSILON * SAFETY * _lengths(z), 0.0, 0.0, 0.0)
+    basis, inverse = np.zeros((2, len(columns), instance.width))
+    places = np.arange(len(columns)), columns
+    basis[places] = inverse[places] = 1.0
+    if instance.costs.effort is None:
+        rounding = RoundingBound(EPSILON * SAFETY * _lengths(z), 0.0, 0.0, 0.0)
+        return basis, inverse, None, z, p, rounding
+    prices = instance.costs.prices(instance.width)[columns]
+    basis[places], inverse[places] = prices, 1 / prices
+    z, p = z * prices, p / prices
+    # One rounding each in z (and one before), p, and w_j = e_j u_j.
+    rounding = RoundingBound(
+        2 * EPSILON * SAFETY * _lengths(z), 0.0, EPSILON * SAFETY * _length(p), 2 * EPSILON
+    )
+    return basis, inverse, None, z, p, rounding
 
 
 def _orthonormalise(instance: Instance) -> Reduction:
@@ -239,7 +286,92 @@ def _orthonormalise(instance: Instance) -> Reduction:
     back = SAFETY * (basis_error + _gamma((len(rows) + 2) ** 2) * norm * inverse)
     z_errors = SAFETY * z_error * _lengths(offsets)
     rounding = RoundingBound(z_errors, basis_error, SAFETY * p_error, back)
-    return basis, frozen(transfer * scale[:, None]), z, p, rounding
+    return basis, basis, frozen(transfer * scale[:, None]), z, p, rounding
+
+
+def _orthonormalise_dual(instance: Instance) -> Reduction:
+    """The same for ⟨w, w'⟩ = wᵀM⁻¹w', M a matrix or the squares of prices.
+
+    With M = RRᵀ, the rows of BR⁻ᵀ have Euclidean products where those of B have dual ones.
+    """
+    view, costs, n = instance.view, instance.costs, instance.width
+    rows = np.eye(n)[list(view.columns or ())]
+    scale = np.ones(len(rows))
+    if view.columns is None:
+        rows = view.matrix[list(view.rows)]
+        scale = 2.0 ** np.frexp(np.abs(rows).max(axis=1))[1]
+        rows = rows / scale[:, None]
+    prices = costs.prices(n)
+    root = np.diag(prices)
+    if costs.matrix is not None:
+        # Prices apart, so that features in units of all sizes do not spoil the factorisation.
+        root = prices[:, None] * np.linalg.cholesky(costs.matrix / prices / prices[:, None])
+    over_root = np.linalg.inv(root)
+    dual = rows @ over_root.T
+    turned = np.linalg.qr((dual / np.linalg.norm(dual, axis=1)[:, None]).T)[0].T.copy()
+    turned *= np.sign(turned[np.arange(len(turned)), np.abs(turned).argmax(axis=1)])[:, None]
+    used = (rows != 0).any(axis=0)
+    basis = np.where(used, turned @ root.T, 0.0)  # 0 elsewhere exactly, but for rounding
+    inverse = turned @ over_root
+    transfer = rows @ inverse.T
+    basis_error = distance_from_basis(instance, basis)
+    offsets = instance.agents - instance.centre
+    z = offsets @ basis.T
+    # ‖x‖_M over the features that count. It is rounded by a share of it that is far below SAFETY,
+    # since the instance bounds the condition of M.
+    lengths = _lengths(np.where(used, offsets, 0.0) @ root) * SAFETY
+    products = _lengths(np.abs(offsets) @ np.abs(basis).T)
+    p = np.array([float(value) for value in _exact_p(instance, basis)])
+    size = float(sqrt_bounds(seen_square(instance))[1])
+    p_error = (basis_error + 2 * EPSILON * math.sqrt(len(p))) * size
+    # Rounding of w = Qᵀu in the dual norm, feature by feature; and of v = L⁻ᵀu.
+    back = float(np.abs(basis).sum(axis=0) @ np.linalg.norm(over_root, axis=0))
+    if view.columns is None:
+        back = float(np.linalg.cond(transfer))
+    back = SAFETY * (basis_error + _gamma((len(rows) + 2) ** 2) * back)
+    z_errors = SAFETY * (basis_error * lengths + _gamma(n + 2) * products)
+    rounding = RoundingBound(z_errors, basis_error, SAFETY * p_error, back)
+    whole = None if view.columns is not None else frozen(transfer * scale[:, None])
+    return basis, inverse, whole, z, p, rounding
+
+
+def distance_from_basis(instance: Instance, basis: Floats) -> float:
+    """ε with ‖Q − Q*‖ ≤ ε for an exactly orthonormal basis Q* of the rows, in the dual norm.
+
+    With Π the projection onto the row space, a = ‖Q − ΠQ‖ and G = ΠQ(ΠQ)ᵀ (dual products), the rows
+    of Q* = G^(−1/2)ΠQ are such a basis, and ‖Q* − ΠQ‖ ≤ ‖I − G‖.
+    """
+    rows = instance.costs.rows_of(instance.view)
+    given = [{int(j): Fraction(float(row[j])) for j in np.flatnonzero(row)} for row in basis]
+    lifted = [instance.costs.lift(row) for row in rows]
+    gram = [[product(a, b) for b in lifted] for a in rows]
+    right = [[product(row, q) for row in lifted] for q in given]
+    inside = [solve(gram, r) for r in right]
+    projected = [[_dot(a, b) for b in inside] for a in right]
+    uneven = sum(
+        ((v - (i == j)) ** 2 for i, row in enumerate(projected) for j, v in enumerate(row)),
+        Fraction(0),
+    )
+    size = sum((product(q, instance.costs.lift(q)) for q in given), Fraction(0))
+    off = size - sum((projected[i][i] for i in range(len(given))), Fraction(0))
+    return round_up(sqrt_bounds(off)[1] + sqrt_bounds(uneven)[1])
+
+
+def _exact_p(instance: Instance, basis: Floats) -> list[Fraction]:
+    """The dual products of the basis with P w_f, exactly."""
+    rows = instance.costs.rows_of(instance.view)
+    lifted = [instance.costs.lift(row) for row in rows]
+    gram = [[product(a, b) for b in lifted] for a in rows]
+    seen = solve(gram, [product(row, instance.exact_quality) for row in lifted])
+    given = [{int(j): Fraction(float(q[j])) for j in np.flatnonzero(q)} for q in basis]
+    return [
+        sum((v * product(row, q) for v, row in zip(seen, lifted, strict=True)), Fraction(0))
+        for q in given
+    ]
+
+
+def _dot(a: list[Fraction], b: list[Fraction]) -> Fraction:
+    return sum((x * y for x, y in zip(a, b, strict=True)), Fraction(0))
 
 
 def _basis_error(rows: Floats, basis: Floats, transfer: Floats, inverse: float) -> float:

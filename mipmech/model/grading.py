@@ -1,9 +1,10 @@
 """The exact truth: density, gain and value of a mechanism in rationals. The only grader.
 
-For a rule w·x ≥ b with any w ≠ 0, let d_i = b − w·x_i. Agent i moves iff d_i ≥ 0 and
-c_i² d_i² ≤ ‖w‖² (Lemma 1 without the root; both ends closed), and
+For a rule w·x ≥ b with any w ≠ 0, let d_i = b − w·x_i, N(w) the norm that is dual to that of the
+costs (‖w‖ for Euclidean ones), and g the cheapest move that raises the score by 1 (`model.costs`).
+Agent i moves iff d_i ≥ 0 and d_i² ≤ ℓ_i² N(w)² (Lemma 1 without the root; both ends closed), and
 
-    Gain = (w·w_f) Σ ω_i d_i / ‖w‖²   over those who move.
+    Gain = (w_f·g) Σ ω_i d_i   over those who move;     w_f·g = (w·w_f)/‖w‖² for Euclidean costs.
 
 The floats of the file are rationals, so all of this is exact. A float filter with an error bound
 settles almost every agent; integers settle the rest; sums are exact (`rationals.exact_dot`), so
@@ -22,6 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mipmech.model.costs.response import Sparse, product
 from mipmech.model.instance import Instance
 from mipmech.model.mechanism import Mechanism
 from mipmech.rationals import (
@@ -57,14 +59,17 @@ class Line:
 
     columns, weights : the features with a weight, and their weights
     factor : the power of two
-    square, rate : ‖w‖² and w·w_f, scaled
+    square : N(w)², scaled
+    step : by feature, the cheapest move that raises the (scaled) score by 1
+    rise : what that move does for quality, w_f·step
     """
 
     columns: tuple[int, ...]
     weights: tuple[Fraction, ...]
     factor: Fraction
     square: Fraction
-    rate: Fraction
+    step: Sparse
+    rise: Fraction
 
     @classmethod
     def of(cls, instance: Instance, mechanism: Mechanism) -> Line:
@@ -75,8 +80,20 @@ class Line:
         factor = Fraction(2) ** -exponent
         columns = tuple(j for j, weight in enumerate(exact) if weight)
         weights = tuple(exact[j] * factor for j in columns)
-        quality = fractions(instance.quality[list(columns)])
-        return cls(columns, weights, factor, _dot(weights, weights), _dot(weights, quality))
+        scaled = dict(zip(columns, weights, strict=True))
+        response = instance.costs.respond(scaled, instance.exact_quality)
+        rise = product(response.step, instance.exact_quality)
+        return cls(columns, weights, factor, response.square, response.step, rise)
+
+    def moved(self, agents: Floats, distances: Floats) -> Floats:
+        """The features of agents after moves that raise their (scaled) scores by these distances.
+
+        agents : (a, n) array; distances : (a,) array
+        """
+        after = np.array(agents)
+        for column, by in self.step.items():
+            after[:, column] += distances * float(by)
+        return after
 
 
 def _dot(a: Sequence[Fraction], b: Sequence[Fraction]) -> Fraction:
@@ -91,7 +108,7 @@ class ExactDirection:
 
     line : the direction, exactly
     scores : (m,) array, w·(x_i − centre)
-    limits : (m,) array, reach_i ‖w‖, so that agent i is in the margin for b in [score, score+limit]
+    limits : (m,) array, reach_i N(w): agent i is in the margin for b in [score, score + limit]
     error : (m,) array, bounds the rounding of scores and of scores + limits
     """
 
@@ -106,7 +123,7 @@ class ExactDirection:
         offsets = self.x - centre
         self.scores: Floats = offsets @ rounded
         self.norm = float(sum(sqrt_bounds(line.square)) / 2)
-        self.limits: Floats = self.norm / instance.cost
+        self.limits: Floats = self.norm * instance.reach
         # Subtraction, rounding of w, products and sums: fewer than n + 4 roundings on a path.
         np.abs(offsets, out=offsets)
         self.error: Floats = (len(columns) + 4) * EPSILON * (offsets @ np.abs(rounded))
@@ -130,8 +147,7 @@ class ExactDirection:
 
     def right_end(self, agent: int) -> float:
         """The largest threshold within the agent's reach."""
-        norm = sqrt_bounds(self.line.square)[0]
-        reach = norm / Fraction(float(self.instance.cost[agent]))
+        reach = sqrt_bounds(self.line.square)[0] * self.instance.costs.reach_of(agent)
         return round_down((self._score(self.x[agent]) + reach) / self.line.factor)
 
     def recount(self, mechanism: Mechanism, threshold: float) -> Recount:
@@ -158,13 +174,14 @@ class ExactDirection:
 
     def _settle(self, threshold: float, agents: Numbers) -> Sides:
         """The sides of agents that floats cannot tell, in integers."""
-        rows = np.column_stack([self.x[agents], self.instance.cost[agents]])
+        costs = self.instance.costs
+        rows = np.column_stack([self.x[agents], costs.values[agents]])
         inverse: NDArray[np.intp] | slice = slice(None)
         if len(agents) > WORTH_SORTING:
             rows, inverse = np.unique(rows, axis=0, return_inverse=True)
             inverse = inverse.reshape(-1)
         x, x_shift = common_integers(rows[:, :-1])
-        cost, cost_shift = common_integers(rows[:, -1])
+        paid, paid_shift = common_integers(rows[:, -1])
         # All denominators are powers of two; bring everything to the largest of them.
         bound = Fraction(threshold) * self.line.factor
         w_shift = max(w.denominator for w in self.line.weights).bit_length() - 1
@@ -173,9 +190,15 @@ class ExactDirection:
             x[:, j] * int(w * (1 << (shift - x_shift))) for j, w in enumerate(self.line.weights)
         )
         distance = int(bound * (1 << shift)) - score
-        limit = int(self.line.square * (1 << 2 * (shift + cost_shift)))
-        squared = (cost * distance) ** 2
-        sides = np.where(distance < 0, Side.ABOVE, np.where(squared <= limit, 0, Side.BEYOND))
+        # c²d² ≤ N², or d² ≤ ℓ²N²: whole numbers on the left, so the right may be rounded down.
+        square = self.line.square
+        if costs.given == "cost":
+            left, right = (paid * distance) ** 2, int(square * (1 << 2 * (shift + paid_shift)))
+        else:
+            left = (distance << paid_shift) ** 2
+            scaled = square.numerator << 2 * shift
+            right = paid**2 * scaled // square.denominator
+        sides = np.where(distance < 0, Side.ABOVE, np.where(left <= right, 0, Side.BEYOND))
         return np.asarray(sides, dtype=np.int8)[inverse]
 
 
@@ -238,7 +261,7 @@ class Recount:
 
     @cached_property
     def moved(self) -> Fraction:
-        """Σ ω_i d_i over those who move, for the direction's scaled weights: ‖w‖ times SDen."""
+        """Σ ω_i d_i over those who move, for the direction's scaled weights: N(w) times SDen."""
         inside = self.sides == Side.INSIDE
         line = self.line
         bound = Fraction(self.mechanism.threshold) * line.factor
@@ -248,7 +271,7 @@ class Recount:
     @cached_property
     def gain(self) -> Fraction:
         """How much the mechanism raises mean quality."""
-        return self.line.rate * self.moved / self.line.square
+        return self.line.rise * self.moved
 
     @cached_property
     def baseline(self) -> Fraction:
@@ -284,22 +307,21 @@ class Recount:
         return self.moved / (high if self.moved > 0 else low)
 
     def eta_within(self, eta: float, tolerance: float) -> bool:
-        """Whether |w·w_f/‖w‖ − η| ≤ tolerance, exactly up to 2^-200.
+        """Whether η, the quality gained per unit of cost, is within the tolerance: up to 2^-200.
 
         Parameters
         ----------
         eta, tolerance : float
             η, and how much it may be missed by.
         """
-        low, high = sqrt_bounds(self.line.square)
-        ends = sorted((self.line.rate / low, self.line.rate / high))
+        ends = sorted(self.line.rise * root for root in sqrt_bounds(self.line.square))
         center, width = Fraction(eta), Fraction(tolerance)
         return center - width <= ends[0] and ends[1] <= center + width
 
     @property
     def eta(self) -> float:
-        """w·w_f/‖w‖, rounded: quality gained per unit of distance moved."""
-        return float(self.line.rate / sqrt_bounds(self.line.square)[0])
+        """Quality gained per unit of distance moved, w·w_f/‖w‖ for Euclidean costs; rounded."""
+        return float(self.line.rise * sqrt_bounds(self.line.square)[0])
 
     def plot(self, rule: str | None = None) -> Any:
         """A matplotlib figure of the rule, and of who moves.

@@ -11,6 +11,7 @@ import io
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -22,6 +23,7 @@ from mipmech import files, untrusted, validation
 from mipmech.errors import InputError, did_you_mean, shorten
 from mipmech.model import fields, tables
 from mipmech.model import view as views
+from mipmech.model.costs.pricing import Costs, Norm, check_seen, parse_costs
 from mipmech.model.fields import Smoothing
 from mipmech.model.from_table import Choice, FrameColumns
 from mipmech.model.known import Known, parse_known
@@ -35,11 +37,15 @@ from mipmech.validation import Floats, Numbers, is_plain
 
 FORMAT = "mipmech/instance@1"
 
-REQUIRED = ("format", "name", "agents", "quality", "cost")
+REQUIRED = ("format", "name", "agents", "quality")
+REACHES = ("cost", "reach")
 SEEN = ("visible", "projection", "view")
-OPTIONAL = ("features", "quality_offset", "weights", "smoothing", "source", "known", "ids", "units")
-PER_AGENT = ("agents", "cost", "weights", "ids")
-FIELDS = (*REQUIRED, *SEEN, *OPTIONAL)
+OPTIONAL = (
+    "features", "quality_offset", "weights", "norm", "effort", "smoothing", "source", "known",
+    "ids", "units",
+)  # fmt: skip
+PER_AGENT = ("agents", "cost", "reach", "weights", "ids")
+FIELDS = (*REQUIRED, *REACHES, *SEEN, *OPTIONAL)
 # Longer names of agents are cut short where they are shown.
 LONGEST_ID = 40
 TABLES = (".csv", ".tsv", ".txt")
@@ -63,8 +69,8 @@ class Instance:
         b_f.
     view : View
         What the planner sees of x.
-    cost : (m,) array
-        Agent i pays cost_i per unit of distance moved; passing is worth 1.
+    costs : Costs
+        What a move costs each agent; passing is worth 1.
     weights : (m,) array
         Not normalised.
     features : tuple of str or None
@@ -84,7 +90,7 @@ class Instance:
     quality: Floats
     quality_offset: float
     view: View
-    cost: Floats
+    costs: Costs
     weights: Floats
     features: tuple[str, ...] | None = None
     smoothing: Smoothing | None = None
@@ -122,7 +128,10 @@ class Instance:
         agents: ArrayLike,
         quality: ArrayLike | Mapping[str, float],
         *,
-        cost: ArrayLike,
+        cost: ArrayLike | None = None,
+        reach: ArrayLike | None = None,
+        norm: Norm = "l2",
+        effort: ArrayLike | Mapping[str, float] | None = None,
         visible: Sequence[str | int] | None = None,
         view: ArrayLike | Sequence[Mapping[str, float]] | None = None,
         projection: ArrayLike | None = None,
@@ -136,7 +145,9 @@ class Instance:
         ids: Sequence[str | int] | None = None,
         units: Units | Mapping[str, Any] | None = None,
     ) -> Instance:
-        """An instance from arrays; exactly one of ``visible``, ``view``, ``projection``.
+        """An instance from arrays.
+
+        Exactly one of ``visible``, ``view``, ``projection``, and one of ``cost``, ``reach``.
 
         Parameters
         ----------
@@ -144,8 +155,15 @@ class Instance:
             The features.
         quality : (n,) array_like or mapping of str to float
             w_f, or coefficients by feature, 0 for the rest.
-        cost : float or (m,) array_like
+        cost : float or (m,) array_like, optional
             The cost per unit of distance moved.
+        reach : float or (m,) array_like, optional
+            Or how far agents go to pass: 1/cost.
+        norm : {"l2", "l1", "linf"}
+            How distances in single features add up: √Σ(e_jΔ_j)², Σe_j|Δ_j|, or max e_j|Δ_j|.
+        effort : (n,) array_like, (n, n) array_like or mapping of str to float, optional
+            The prices e_j of a move by 1 in each feature, by default 1; as a mapping, 1 for those
+            left out. With l2 also a matrix M: the distance is √(ΔᵀMΔ).
         visible : sequence of str or int, optional
             The columns that the planner sees, by name or number from 0.
         view : (rows, n) array_like or sequence of mapping, optional
@@ -196,14 +214,15 @@ class Instance:
             )
         validation.check_not_tiny(w_f, "quality")
         seen = fields.parse_seen(visible, view, projection, names, n)
-        seen.check_quality(w_f)
+        costs = parse_costs(cost, reach, norm, effort, names, (m, n))
+        check_seen(costs, seen, w_f)
         return cls(
             name=validation.text(name, "name"),
             agents=validation.frozen(x),
             quality=validation.frozen(w_f),
             quality_offset=validation.number(quality_offset, "quality_offset"),
             view=seen,
-            cost=validation.frozen(fields.parse_costs(cost, m)),
+            costs=costs,
             weights=validation.frozen(fields.parse_weights(weights, m)),
             features=names,
             smoothing=None if smoothing is None else fields.parse_smoothing(_content(smoothing)),
@@ -350,13 +369,11 @@ class Instance:
         >>> whole.part(np.array([0, 2]), "the ends").agents.tolist()
         [[0.0], [2.0]]
         """
-        agents, cost, weights = (
-            validation.frozen(values[rows]) for values in (self.agents, self.cost, self.weights)
-        )
+        agents, weights = (validation.frozen(v[rows]) for v in (self.agents, self.weights))
         ids = None if self.ids is None else tuple(self.ids[row] for row in rows)
         return replace(
-            self, name=name, agents=agents, cost=cost, weights=weights, ids=ids, known=None,
-            path=None,
+            self, name=name, agents=agents, costs=self.costs.of(rows), weights=weights, ids=ids,
+            known=None, path=None,
         )  # fmt: skip
 
     def __repr__(self) -> str:
@@ -369,9 +386,14 @@ class Instance:
         return self.size
 
     @property
+    def cost(self) -> Floats:
+        """c_i, an (m,) array: what agent i pays per unit of distance; rounded from reaches."""
+        return self.costs.cost
+
+    @property
     def reach(self) -> Floats:
-        """ℓ_i = 1/cost_i, rounded: how far each agent moves to pass."""
-        return 1 / self.cost
+        """ℓ_i = 1/c_i, an (m,) array: how far each agent moves to pass; rounded from costs."""
+        return self.costs.reach
 
     @property
     def size(self) -> int:
@@ -399,6 +421,11 @@ class Instance:
         return str(number) if self.ids is None else short(clean(self.ids[number]), LONGEST_ID)
 
     @cached_property
+    def exact_quality(self) -> dict[int, Fraction]:
+        """w_f in rationals, by feature, without zeros."""
+        return {int(j): Fraction(float(self.quality[j])) for j in np.flatnonzero(self.quality)}
+
+    @cached_property
     def centre(self) -> Floats:
         """The median of the agents that count, an (n,) array: where float work starts from.
 
@@ -413,16 +440,27 @@ class Instance:
 
         sha256 over the format's name, m, n, the number of rows of B and whether there is smoothing
         (four little-endian int64), then agents, quality, offset, cost and weights (one per agent),
-        B, σ and radius, all little-endian float64, row by row, with −0 written as 0.
+        B, σ and radius, all little-endian float64, row by row, with −0 written as 0. Where reaches
+        are given, they stand in the place of the costs, and the text "reach" follows. Unless the
+        length of a move is Euclidean, there follow the norm's name, the numbers of rows and of
+        columns of ``effort`` (two int64; 0, 0 if all prices are 1; prices are one row) and its
+        entries.
         """
         smoothed = list(self.smoothing.to_dict().values()) if self.smoothing else []
         sizes = [self.size, self.width, len(self.view.matrix), int(bool(smoothed))]
         total = hashlib.sha256(FORMAT.encode())
         total.update(np.array(sizes, dtype="<i8").tobytes())
         parts: list[ArrayLike] = [self.agents, self.quality, [self.quality_offset]]
-        parts += [self.cost, self.weights, self.view.matrix, smoothed]
+        parts += [self.costs.values, self.weights, self.view.matrix, smoothed]
         for part in parts:
             total.update((np.asarray(part, dtype="<f8") + 0.0).tobytes())
+        if self.costs.given == "reach":
+            total.update(b"reach")
+        if not self.costs.plain:
+            effort = np.empty((0, 0)) if self.costs.effort is None else self.costs.effort
+            total.update(self.costs.norm.encode())
+            total.update(np.array(np.atleast_2d(effort).shape, dtype="<i8").tobytes())
+            total.update((np.asarray(effort, dtype="<f8") + 0.0).tobytes())
         return total.hexdigest()
 
     def to_dict(self) -> dict[str, Any]:
@@ -440,8 +478,7 @@ class Instance:
             result["visible"] = [names[c] for c in self.view.columns]
         else:
             result["view"] = self.view.matrix.tolist()
-        same_cost = (self.cost == self.cost[0]).all()
-        result["cost"] = float(self.cost[0]) if same_cost else self.cost.tolist()
+        result.update(self.costs.to_dict())
         if (self.weights != 1).any():
             result["weights"] = self.weights.tolist()
         if self.smoothing is not None:
@@ -549,7 +586,7 @@ def parse(content: dict[str, Any], file: Path) -> Instance:
     for key in REQUIRED:
         if key not in content:
             raise InputError(f"is missing; add {key!r} to the file", field=key)
-    for key in (*SEEN, *OPTIONAL):
+    for key in (*REACHES, *SEEN, *OPTIONAL):
         if key in content and content[key] is None:
             raise InputError("is null; leave it out, or give it", field=key)
     agents, features, table = _agents(content, file)
@@ -561,6 +598,9 @@ def parse(content: dict[str, Any], file: Path) -> Instance:
             agents,
             quality if isinstance(quality, dict) else validation.numbers(quality, "quality"),
             cost=_per_agent(content, "cost", table),
+            reach=_per_agent(content, "reach", table),
+            norm=content.get("norm", "l2"),
+            effort=_effort(content.get("effort")),
             visible=content.get("visible"),
             **seen,
             weights=_per_agent(content, "weights", table),
@@ -609,7 +649,7 @@ def _agents(
             table.place(column, "features")
         return table.numbers(chosen), chosen, table
     tables.check_names(table)
-    named = {_column(content, field, table) for field in ("cost", "weights", "ids")}
+    named = {_column(content, field, table) for field in PER_AGENT[1:]}
     others = [name for name in table.names if name not in named]
     chosen = fields.parse_names(others, len(others))
     hint = "; if that is no feature, list those that are in 'features'"
@@ -632,15 +672,23 @@ def _column(content: dict[str, Any], field: str, table: CsvTable | None) -> str 
     return name
 
 
+def _effort(value: Any) -> Any:
+    """Prices by feature, a list of them, or the rows of a matrix."""
+    if not isinstance(value, list):
+        return value
+    read = validation.rows if any(isinstance(row, list) for row in value) else validation.numbers
+    return read(value, "effort")
+
+
 def _per_agent(content: dict[str, Any], field: str, table: CsvTable | None) -> Any:
-    """Costs, weights or ids: a list, a column of the CSV file, or (costs) one number for all."""
+    """Costs, reaches, weights or ids: a list, a column of the CSV file, or one number for all."""
     column = _column(content, field, table)
     if column is not None and table is not None:
         return (
             table.texts(column, field) if field == "ids" else table.numbers([column], field)[:, 0]
         )
     value = content.get(field)
-    as_it_is = field == "ids" or (field == "cost" and not isinstance(value, list))
+    as_it_is = field == "ids" or (field in REACHES and not isinstance(value, list))
     return value if value is None or as_it_is else validation.numbers(value, field)
 
 

@@ -275,6 +275,7 @@ def to_reduced(geometry: Geometry, mechanism: Mechanism) -> tuple[Floats, float]
     b : float
     """
     weights, threshold = mechanism.scaled()
-    norm = float(np.linalg.norm(weights))
+    u = geometry.inverse @ weights
+    norm = geometry.length(u)
     level = clamped(threshold - exact_dot(weights, geometry.centre))
-    return geometry.basis @ weights / norm, level / norm / geometry.unit
+    return u / norm, level / norm / geometry.unit

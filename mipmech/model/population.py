@@ -1,7 +1,8 @@
 """σ-smoothed distributions over a finite base: exact density, soft density and gain; samples.
 
 x' = x + N(0, σ²I) with x drawn from the base by weight. Along a unit direction that is a mixture of
-Gaussians on a line, so with t_i = b − u·z_i, α = −t/σ and β = (ℓ − t)/σ
+Gaussians on a line, so with t_i = b − u·z_i, α = −t/σ and β = (ℓ − t)/σ (for other costs than
+Euclidean ones all in units of the score, whose noise is σ‖w‖, and reaches ℓN(w))
 
     Den  = Σ ω_i [Φ(β_i) − Φ(α_i)]
     SDen = Σ ω_i [t_i (Φ(β_i) − Φ(α_i)) + σ (φ(α_i) − φ(β_i))]
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -20,6 +22,7 @@ from mipmech.model.fields import Smoothing
 from mipmech.model.grading import ExactDirection
 from mipmech.model.instance import Instance
 from mipmech.model.mechanism import Mechanism
+from mipmech.model.view import View
 from mipmech.rationals import clamped
 from mipmech.validation import Floats, positive
 
@@ -49,14 +52,13 @@ class Smoothed:
         """r: the base lies within this distance of the origin."""
         return float(np.sqrt((self.base.agents**2).sum(axis=1).max()))
 
-    def _line(self, mechanism: Mechanism) -> tuple[Floats, Floats, Floats, float]:
-        """Distances t and reaches, both in multiples of σ; weights; and w·w_f/‖w‖."""
+    def _line(self, mechanism: Mechanism) -> tuple[Floats, Floats, Floats, float, ExactDirection]:
+        """Distances and reaches in multiples of a score's noise, weights, that noise; the line."""
         direction = ExactDirection(self.base, mechanism)
-        norm = direction.norm
-        t = (clamped(direction.level(mechanism.threshold)) - direction.scores) / norm
+        noise = self.sigma * math.hypot(*map(float, direction.line.weights))
+        t = (clamped(direction.level(mechanism.threshold)) - direction.scores) / noise
         weight = self.base.weights / self.base.weights.sum()
-        rate = float(direction.line.rate) / norm
-        return t / self.sigma, 1 / self.base.cost / self.sigma, weight, rate
+        return t, direction.limits / noise, weight, noise, direction
 
     def density(self, mechanism: Mechanism) -> float:
         """Den of the smoothed distribution.
@@ -66,7 +68,7 @@ class Smoothed:
         mechanism : Mechanism
             The rule.
         """
-        t, reach, weight, _ = self._line(mechanism)
+        t, reach, weight, _, _ = self._line(mechanism)
         return float(weight @ _moments(t, reach)[0])
 
     def soft_density(self, mechanism: Mechanism) -> float:
@@ -77,8 +79,8 @@ class Smoothed:
         mechanism : Mechanism
             The rule.
         """
-        t, reach, weight, _ = self._line(mechanism)
-        return float(weight @ _moments(t, reach)[1]) * self.sigma
+        moved, direction = self._moved(mechanism)
+        return moved / direction.norm
 
     def gain(self, mechanism: Mechanism) -> float:
         """Gain of the smoothed distribution.
@@ -88,7 +90,13 @@ class Smoothed:
         mechanism : Mechanism
             The rule.
         """
-        return self._line(mechanism)[3] * self.soft_density(mechanism)
+        moved, direction = self._moved(mechanism)
+        return float(direction.line.rise) * moved
+
+    def _moved(self, mechanism: Mechanism) -> tuple[float, ExactDirection]:
+        """By how much scores rise on average, and the direction."""
+        t, reach, weight, noise, direction = self._line(mechanism)
+        return float(weight @ _moments(t, reach)[1]) * noise, direction
 
     def sample(self, size: int, seed: int, name: str | None = None) -> Instance:
         """Independent draws, as an instance.
@@ -104,13 +112,18 @@ class Smoothed:
         base = self.base
         chosen = rng.choice(base.size, size, p=base.weights / base.weights.sum())
         noise = self.sigma * rng.standard_normal((size, base.width))
-        view = base.view
         return Instance.from_arrays(
-            base.agents[chosen] + noise, base.quality, cost=base.cost[chosen], view=view.matrix,
+            base.agents[chosen] + noise, base.quality, **base.costs.of(chosen).to_dict(),
+            **_seen(base.view),
             quality_offset=base.quality_offset, features=base.features, units=base.units,
             name=name or f"{base.name}, smoothed, seed {seed}",
             smoothing=Smoothing(self.sigma, max(self.radius, np.finfo(float).tiny)),
         )  # fmt: skip
+
+
+def _seen(view: View) -> dict[str, Any]:
+    """What is seen, as an argument: columns where possible, which costs may need."""
+    return {"view": view.matrix} if view.columns is None else {"visible": view.columns}
 
 
 def _moments(t: Floats, reach: Floats) -> tuple[Floats, Floats]:

@@ -354,7 +354,7 @@ def _band(axes: Axes, line: Floats, depth: Floats, **look: Any) -> None:
 
 def _margins(instance: Instance) -> list[tuple[float, dict[str, Any]]]:
     """The least and, if it differs, the greatest reach; and how the margin looks up to there."""
-    reach = 1 / instance.cost[instance.weights > 0]
+    reach = instance.reach[instance.weights > 0]
     least, most = float(reach.min()), float(reach.max())
     near = {"color": MARGIN, "alpha": 0.55}
     if least == most:

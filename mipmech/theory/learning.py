@@ -182,7 +182,7 @@ def held_out_bound(
         raise InputError(
             "differ, but the bound is for independent draws of equal weight", field="weights"
         )
-    reach = 1 / held_out.cost
+    reach = held_out.reach
     if largest_reach is None:
         if (reach != reach[0]).any():
             raise InputError(
@@ -200,7 +200,7 @@ def held_out_bound(
     found = direction.recount(mechanism, mechanism.threshold)
     level = float(direction.level(mechanism.threshold))
     distance = np.where(found.sides == Side.INSIDE, level - direction.scores, 0.0)
-    gains = distance * float(found.line.rate / found.line.square)
+    gains = distance * float(found.line.rise)
     m = len(gains)
     mean = float(found.gain)
     largest = abs(found.eta) * largest_reach

@@ -196,7 +196,7 @@ def _worth_trying(direction: ExactDirection, step: float, count: int) -> Floats:
 def _counting(instance: Instance) -> tuple[Floats, Floats]:
     """Weights (not normalised) and reaches of the agents that count."""
     counts = instance.weights > 0
-    return instance.weights[counts], 1 / instance.cost[counts]
+    return instance.weights[counts], instance.reach[counts]
 
 
 def gain_ceiling(instance: Instance) -> float:
@@ -214,7 +214,7 @@ def gain_ceiling(instance: Instance) -> float:
     """
     weight, reach = _counting(instance)
     if (reach == reach[0]).all():
-        mean = 1 / Fraction(float(instance.cost[instance.weights > 0].min()))
+        mean = instance.costs.of(instance.weights > 0).longest
     else:  # each reach is rounded by less than EPSILON of itself
         mean = exact_dot(weight, reach) / exact_sum(weight) * (1 + 2 * Fraction(EPSILON))
     return round_up(sqrt_bounds(seen_square(instance))[1] * mean)

@@ -558,7 +558,7 @@ def test_a_table_is_no_instance(tmp_path):
         ({"agents": [[2**60 + 1, 1]]}, "beyond 2"),
         ({"cost": 10**400}, "too large for a float"),
         ({"cost": True}, "expected a number"),
-        ({"cost": None}, "expected a number"),
+        ({"cost": None}, "cost: is missing"),
         ({"visible": None}, "found none"),
         ({"view": [[1.0, 0.0]]}, "found visible and view"),
     ],

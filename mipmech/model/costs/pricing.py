@@ -1,0 +1,271 @@
+"""The costs of an instance: who pays how much, for a move of which length."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from mipmech import validation
+from mipmech.errors import InputError, did_you_mean, shorten
+from mipmech.model.costs import chebyshev, euclidean, manhattan
+from mipmech.model.costs.response import Response, Sparse
+from mipmech.model.named import by_name
+from mipmech.model.view import View
+from mipmech.rationals import fractions
+from mipmech.tolerances import DEAREST, DEPENDENT, LARGEST, MOST_ROWS, SMALLEST
+from mipmech.validation import Flags, Floats, Numbers
+
+Norm = Literal["l2", "l1", "linf"]
+Given = Literal["cost", "reach"]
+
+
+@dataclass(frozen=True, eq=False)
+class Costs:
+    """Agent i pays c_i·‖Δ‖ for a move Δ, and passing is worth 1: it goes as far as ℓ_i = 1/c_i.
+
+    Attributes
+    ----------
+    values : (m,) array
+        c_i, or ℓ_i.
+    given : {"cost", "reach"}
+        Which of the two.
+    norm : {"l2", "l1", "linf"}
+        ‖Δ‖ is √Σ(e_jΔ_j)², Σe_j|Δ_j|, or max e_j|Δ_j|.
+    effort : (n,) array, (n, n) array or None
+        The prices e; or, for l2, a matrix M with ‖Δ‖² = ΔᵀMΔ; None if all prices are 1.
+    """
+
+    values: Floats
+    given: Given = "cost"
+    norm: Norm = "l2"
+    effort: Floats | None = None
+
+    @property
+    def plain(self) -> bool:
+        """Whether ‖Δ‖ is the Euclidean length of Δ, as in the paper."""
+        return self.norm == "l2" and self.effort is None
+
+    @property
+    def matrix(self) -> Floats | None:
+        """M, if it was given."""
+        return self.effort if self.effort is not None and self.effort.ndim == 2 else None
+
+    def prices(self, width: int) -> Floats:
+        """e, (n,) array; of a matrix, what a move in one feature alone costs."""
+        if self.effort is None:
+            return np.ones(width)
+        return self.effort if self.matrix is None else np.sqrt(np.diag(self.matrix))
+
+    @cached_property
+    def reach(self) -> Floats:
+        """ℓ_i, an (m,) array; rounded if costs were given."""
+        return validation.frozen(1 / self.values) if self.given == "cost" else self.values
+
+    @cached_property
+    def cost(self) -> Floats:
+        """c_i, an (m,) array; rounded if reaches were given."""
+        return validation.frozen(1 / self.values) if self.given == "reach" else self.values
+
+    def reach_of(self, agent: int) -> Fraction:
+        """ℓ_i exactly."""
+        value = Fraction(float(self.values[agent]))
+        return 1 / value if self.given == "cost" else value
+
+    @property
+    def longest(self) -> Fraction:
+        """The greatest ℓ_i exactly."""
+        return self.reach_of(int(self.reach.argmax()))
+
+    def of(self, agents: Numbers | Flags) -> Costs:
+        """The same for some of the agents."""
+        return replace(self, values=validation.frozen(self.values[agents]))
+
+    @cached_property
+    def _exact_prices(self) -> dict[int, Fraction] | None:
+        if self.effort is None or self.effort.ndim == 2:
+            return None
+        return dict(enumerate(fractions(self.effort)))
+
+    @cached_property
+    def _inverse(self) -> euclidean.Matrix | None:
+        return None if self.matrix is None else euclidean.inverse(self.matrix)
+
+    def respond(self, weights: Sparse, quality: Sparse) -> Response:
+        """How agents respond to a direction, exactly."""
+        prices = self._exact_prices
+        if self.norm == "l1":
+            return manhattan.respond(weights, prices, quality)
+        if self.norm == "linf":
+            return chebyshev.respond(weights, prices)
+        return euclidean.respond(weights, prices, self._inverse)
+
+    def steepest_square(self, view: View, quality: Floats) -> Fraction:
+        """The square of the greatest quality gained per unit of cost, ‖P w_f‖² for the paper's."""
+        if self.plain:
+            return view.seen_square(quality)
+        exact = {int(j): Fraction(float(quality[j])) for j in np.flatnonzero(quality)}
+        prices = self._exact_prices
+        if self.norm == "l2":
+            return euclidean.steepest_square(self.rows_of(view), exact, prices, self._inverse)
+        rates = [abs(v) / (prices[j] if prices else 1) for j, v in exact.items()
+                 if j in (view.columns or ())]  # fmt: skip
+        best = max(rates, default=Fraction(0)) if self.norm == "l1" else sum(rates, Fraction(0))
+        return best * best
+
+    def lift(self, vector: Sparse) -> Sparse:
+        """M⁻¹ times a vector, for l2."""
+        return euclidean.lift(vector, self._exact_prices, self._inverse)
+
+    @staticmethod
+    def rows_of(view: View) -> list[Sparse]:
+        """Independent rows that span what the planner sees."""
+        if view.columns is not None:
+            return [{j: Fraction(1)} for j in view.columns]
+        rows = view.matrix[list(view.rows)]
+        return [{int(j): Fraction(float(row[j])) for j in np.flatnonzero(row)} for row in rows]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields of the file."""
+        result: dict[str, Any] = {}
+        if self.norm != "l2":
+            result["norm"] = self.norm
+        if self.effort is not None:
+            result["effort"] = self.effort.tolist()
+        same = (self.values == self.values[0]).all()
+        result[self.given] = float(self.values[0]) if same else self.values.tolist()
+        return result
+
+
+# ------------------------------------------------------------------ from a file, or from arrays
+
+
+def parse_costs(
+    cost: ArrayLike | None,
+    reach: ArrayLike | None,
+    norm: object,
+    effort: object,
+    names: Sequence[str] | None,
+    shape: tuple[int, int],
+) -> Costs:
+    """The costs of a sample of this shape, checked."""
+    if cost is None and reach is None:
+        said = "is missing; add it, or 'reach', how far agents go to pass (1/cost)"
+        raise InputError(said, field="cost")
+    if cost is not None and reach is not None:
+        raise InputError("is given beside 'cost'; one of the two says it all", field="reach")
+    given: Given = "cost" if reach is None else "reach"
+    kind = _parse_norm(norm)
+    return Costs(
+        validation.frozen(_per_agent(cost if reach is None else reach, given, shape[0])),
+        given, kind, _parse_effort(effort, kind, names, shape[1]),
+    )  # fmt: skip
+
+
+def _parse_norm(norm: object) -> Norm:
+    known = get_args(Norm)
+    if not isinstance(norm, str) or norm not in known:
+        hint = did_you_mean(norm, known) if isinstance(norm, str) else ""
+        said = f'is {validation.kind(norm)}; give "l2", "l1" or "linf"{hint}'
+        raise InputError(said, field="norm")
+    return norm  # type: ignore[return-value]
+
+
+def _per_agent(value: Any, field: Given, m: int) -> Floats:
+    """One number per agent, each above 0."""
+    single = np.ndim(value) == 0
+    array = (
+        np.full(m, validation.number(value, field)) if single else validation.array(value, field, 1)
+    )
+    validation.length(array, m, field, "one for all agents, or one per agent")
+    for row in np.flatnonzero(array < 1 / LARGEST)[:1]:
+        found = float(array[row])
+        what = "must be above 0" if found <= 0 else f"must be at least {1 / LARGEST:g}"
+        why = "the reach 1/cost is" if field == "cost" else "it says"
+        said = f"is {found:g}; it {what}: {why} how far an agent moves to pass"
+        raise InputError(said, field=field, row=None if single else int(row))
+    return array
+
+
+def _parse_effort(effort: object, norm: Norm, names: Sequence[str] | None, n: int) -> Floats | None:
+    """Prices, or a matrix; None if all prices are 1."""
+    if effort is None:
+        return None
+    if isinstance(effort, Mapping):
+        prices = by_name(effort, names, "effort", rest=1.0)
+    elif isinstance(effort, str) or np.ndim(effort) == 0:  # type: ignore[arg-type]
+        said = (
+            f"is {validation.kind(effort)}; give prices by feature, a price for each, or a matrix"
+        )
+        raise InputError(said, field="effort")
+    elif np.ndim(effort) == 2:  # type: ignore[arg-type]
+        return _parse_matrix(validation.array(effort, "effort", 2), norm, n)  # type: ignore[arg-type]
+    else:
+        prices = validation.array(effort, "effort", 1)  # type: ignore[arg-type]
+    validation.length(prices, n, "effort", "one price per feature")
+    for row in np.flatnonzero(~((prices >= 1 / DEAREST) & (prices <= DEAREST)))[:1]:
+        name = names[row] if names is not None else f"x{row}"
+        said = f"has the price {prices[row]:g} for {shorten(name)}; it must be above 0"
+        if prices[row] > 0:
+            said = f"{said}, from {1 / DEAREST:g} to {DEAREST:g}; choose other units"
+        raise InputError(said, field="effort", row=int(row))
+    return None if (prices == 1).all() else validation.frozen(prices)
+
+
+def _parse_matrix(matrix: Floats, norm: Norm, n: int) -> Floats | None:
+    def refuse(said: str, row: int | None = None) -> None:
+        raise InputError(said, field="effort", row=row)
+
+    if norm != "l2":
+        refuse(f"is a matrix, which only the norm l2 has; give prices, or leave out norm {norm!r}")
+    if matrix.shape != (n, n):
+        rows, columns = matrix.shape
+        refuse(f"is {rows} by {columns}; expected {n} by {n}, a row and a column per feature")
+    if n > MOST_ROWS:
+        refuse(f"is a matrix for {n:,} features, at most {MOST_ROWS} may have one; give prices")
+    for row, column in np.argwhere(matrix != matrix.T)[:1]:
+        one, other = matrix[row, column], matrix[column, row]
+        refuse(f"is not symmetric: column {column} has {one:g}, but the other way {other:g}", row)
+    diagonal = np.diag(matrix)
+    for row in np.flatnonzero(~((diagonal >= DEAREST**-2) & (diagonal <= DEAREST**2)))[:1]:
+        refuse(
+            f"has {diagonal[row]:g} on its diagonal, the square of a price; it must be above 0,"
+            f" from {DEAREST**-2:g} to {DEAREST**2:g}",
+            int(row),
+        )
+    euclidean.inverse(matrix)
+    scale = 1 / np.sqrt(diagonal)
+    values = np.linalg.eigvalsh(matrix * scale * scale[:, None])
+    if values[0] <= DEPENDENT * values[-1]:
+        refuse(
+            "is nearly singular: some move costs almost nothing beside the others; give a matrix"
+            " that is farther from that"
+        )
+    return None if np.array_equal(matrix, np.eye(n)) else validation.frozen(matrix)
+
+
+def check_seen(costs: Costs, view: View, quality: Floats) -> None:
+    """Refuse what costs and a view do not allow together, and quality that floats would lose."""
+    if costs.norm != "l2" and view.columns is None:
+        said = (
+            f"is {costs.norm}, which needs a planner who sees single features; give 'visible'"
+            " instead of 'view' or 'projection', or the norm l2"
+        )
+        raise InputError(said, field="norm")
+    if costs.plain:
+        view.check_quality(quality)
+        return
+    if view.columns is None and (view.matrix != 0).any(axis=0).sum() > MOST_ROWS:
+        said = f"and a view of more than {MOST_ROWS} features do not go together; give 'visible'"
+        raise InputError(said, field="effort")
+    if 0 < costs.steepest_square(view, quality) < Fraction(SMALLEST) ** 2:
+        said = (
+            f"is seen to less than {SMALLEST:g} per unit of cost, but not to 0, which floats would"
+            " lose: choose other units"
+        )
+        raise InputError(said, field="quality")

@@ -1,0 +1,34 @@
+"""How agents respond to a direction: the same few figures for every cost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+# Weights or moves by feature, exactly; features that are left out have 0.
+Sparse = Mapping[int, Fraction]
+
+
+@dataclass(frozen=True)
+class Response:
+    """How agents respond to a rule w·x ≥ b, exactly.
+
+    With N(w) the dual norm, an agent at distance d = b − w·x ≥ 0 can pass at a cost of c·d/N(w), by
+    moving d·step: the cheapest way to raise the score by 1 is ``step``, of cost 1/N(w).
+
+    Attributes
+    ----------
+    square : Fraction
+        N(w)².
+    step : mapping of int to Fraction
+        By feature; w·step = 1.
+    """
+
+    square: Fraction
+    step: Sparse
+
+
+def product(a: Sparse, b: Sparse) -> Fraction:
+    """Σ a_j b_j."""
+    return sum((value * b[j] for j, value in a.items() if j in b), Fraction(0))
