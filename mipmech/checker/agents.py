@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mipmech.checker.content import Look, number_at, numbers, reject
-from mipmech.checker.exact import dot, fractions, mantissas, root, sum_of_products, up
+from mipmech.checker.exact import dot, mantissas, root, sum_of_products, up
 from mipmech.checker.witness import ExactInstance
 
 Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
 
 # Half the distance from 1 to the next float: the relative error of one operation.
 EPSILON = 2.0**-53
@@ -25,6 +26,8 @@ TOUCH = 2.0**-30
 LONG = 4.0
 # Agents are within this many units of the centre, reaches not beyond that many.
 LARGEST, LONGEST = 2.0**100, 2.0**210
+# The same for features that have prices, which are at least 1e-30, before they count.
+FARTHEST = 2.0**300
 # More steps of tilting than there can be lines.
 MOST_STEPS = 1 << 40
 # What vanishes in a float, or in the square of one.
@@ -34,12 +37,14 @@ TINY = 1e-150
 class Agents:
     """The agents that count, in the coordinates of the proof.
 
-    The score of agent i, for a direction v on the unit sphere of R^d, is shift_i + v·y_i to within
+    The score of agent i, for a direction v of length 1 in R^d, is shift_i + v·y_i to within
     slack_i, whatever was rounded.
 
+    norm : of the costs; the length of v is dual to it
     y : (d, m) array; shift, slack, reach, weight : (m,) arrays
-    p : (d,) array with |v·p − exact| ≤ p_error for the gain, over a power of two such that ‖p‖ is
-        about 1; None for density
+    p : (d,) array for the gain, with which no rate (v·p for l2) is off by more than p_error, over a
+        power of two such that the greatest rate is about 1; None for density
+    wide : what more than m + 64 terms sums count as, for the rounding of ranges
     gain_unit : gains come in multiples of this
     steps : how many a round of tilting may take
     """
@@ -49,30 +54,27 @@ class Agents:
     ) -> None:
         instance = exact.instance
         k, n = exact.rank, instance.width
+        self.norm = exact.norm
+        self.wide = 0 if self.norm == "l2" else k * k
         frame = numbers(proof.get("frame"), (k, n), "proof.frame")
         centre = numbers(proof.get("centre"), (n,), "proof.centre")
-        self.unit = number_at(proof, "unit", "proof.")
-        if not (self.unit > 0 and math.frexp(self.unit)[0] == 0.5 and 1e-250 < self.unit < 1e250):
-            reject("proof.unit is not a power of two")
+        self.unit = _unit(proof)
         self.steps = _steps(proof)
-        error = exact.frame_error(frame)
-        if error > Fraction(1, 1000):
-            reject("proof.frame is not an orthonormal basis of what the planner sees")
-        self.frame_error = up(error)
+        self.frame_error = _frame_error(exact, frame)
         counts = instance.weights > 0
         # Only columns that are seen: others, in other units perhaps, must not blur anything.
         used = (instance.view.matrix != 0).any(axis=0) | (frame != 0).any(axis=0)
         offsets = (instance.agents[counts][:, used] - centre[used]) / self.unit
-        if not np.abs(offsets).max() <= LARGEST:
+        if not np.abs(offsets).max() <= (LARGEST if instance.costs.plain else FARTHEST):
             reject("proof.unit is far too small for these agents")
-        lengths = np.sqrt((offsets**2).sum(axis=1))
         exact.look()
         z = offsets @ frame[:, used].T
-        # One rounding in the subtraction, n + 1 in a sum of products, k such sums; the frame.
-        rough = self.frame_error + 2 * (n + 4) * math.sqrt(k) * EPSILON
-        slack = 1.01 * rough * lengths + TINY
-        cost = instance.cost[counts]
-        reach = 1 / cost / self.unit
+        lengths, slack = _rounded(exact, frame[:, used], offsets, used, z, self.frame_error)
+        slack = slack + TINY
+        exact.look()
+        reach = exact.reach[counts] / self.unit
+        if not lengths.max() <= 2 * math.sqrt(n) * LARGEST:
+            reject("proof.unit is far too small for these agents")
         # Squares and products of such numbers neither overflow nor vanish.
         if not (max(lengths.max(), reach.max()) >= 1 / LARGEST and reach.max() <= LONGEST):
             reject("proof.unit is far from the size of this sample")
@@ -86,16 +88,17 @@ class Agents:
             y, shift, tilt = self._slice(exact, frame, z, eta, band)
             slack = slack + tilt
         exact.look()
-        length = np.sqrt((y**2).sum(axis=1)) + np.abs(shift)
+        length = sizes_of(y, self.norm) + np.abs(shift)
         # Scores differ by less than this, and b may be the greatest score of those covered.
         if eta is not None and float((length + slack).max()) <= LONG / 3:
             reach = np.minimum(reach, LONG)
-        slack = slack + 64 * (k + 2) * EPSILON * length + 16 * EPSILON * reach
+        terms = (k + 2) * (1 if self.norm == "l2" else k)
+        slack = slack + 64 * terms * EPSILON * length + 16 * EPSILON * reach
         self.y = np.ascontiguousarray(y.T)
         self.shift, self.slack, self.reach = shift, slack, reach
         self.length = length
         self.exact_weights = Weights(instance.weights[counts], eta is not None, exact.look)
-        self.weight = self.exact_weights.floats
+        self.weight: Floats = self.exact_weights.floats
         self.touch = TOUCH * min(1.0, float(reach.min()))
         self.low, self.high = self._thresholds(proof)
 
@@ -103,7 +106,7 @@ class Agents:
         """p, over a power of two, so that it never vanishes."""
         size = root(exact.seen_square)[1]
         scale = Fraction(2) ** (size.numerator.bit_length() - size.denominator.bit_length())
-        self.p = np.array([float(dot(fractions(row), exact.seen) / scale) for row in frame])
+        self.p = np.array([float(value / scale) for value in exact.rates(frame)])
         self.p_error = up(size / scale) * (self.frame_error + 4 * exact.rank * EPSILON)
         self.gain_unit *= scale
 
@@ -132,7 +135,7 @@ class Agents:
                 reject("P w_f is 0, so only η = 0 has rules")
             return z, np.zeros(len(z)), np.zeros(len(z))
         low, high = root(exact.seen_square)
-        p = [dot(fractions(row), exact.seen) for row in frame]
+        p = exact.rates(frame)
         off = root((p[0] - high) ** 2 + dot(p[1:], p[1:]))[1] / low + 2 * Fraction(self.frame_error)
         ends = sorted((eta / low, eta / high))
         c0 = max(Fraction(-1), ends[0] - band - off)
@@ -150,6 +153,67 @@ class Agents:
         across = np.sqrt((z[:, 1:] ** 2).sum(axis=1))
         tilt = 1.01 * (c_off * np.abs(z[:, 0]) + s_off * across)
         return s * z[:, 1:], c * z[:, 0], tilt
+
+
+def sizes_of(vectors: Floats, norm: str) -> Floats:
+    """No score of a direction of length 1 is larger, (n,) array: the norms of the rows."""
+    if norm == "l2":
+        return np.asarray(np.sqrt((vectors**2).sum(axis=1)))
+    absolute = np.abs(vectors)
+    return np.asarray(absolute.sum(axis=1) if norm == "l1" else absolute.max(axis=1, initial=0.0))
+
+
+def _frame_error(exact: ExactInstance, frame: Floats) -> float:
+    """How far the frame is from an exact one."""
+    if exact.norm != "l2":
+        # Coordinates are features times their prices, in the order of the columns seen.
+        wanted = np.zeros_like(frame)
+        columns, prices = sorted(exact.columns or ()), exact.instance.costs.prices(len(frame.T))
+        wanted[np.arange(len(columns)), columns] = prices[columns]
+        if not np.array_equal(frame, wanted):
+            reject("proof.frame does not multiply what the planner sees by the prices")
+        return 0.0
+    error = exact.frame_error(frame)
+    if error > Fraction(1, 1000):
+        reject("proof.frame is not an orthonormal basis of what the planner sees")
+    return up(error)
+
+
+def _rounded(
+    exact: ExactInstance, frame: Floats, offsets: Floats, used: Flags, z: Floats, error: float
+) -> tuple[Floats, Floats]:
+    """The sizes of agents about the centre, and by how much their scores may be off.
+
+    frame, offsets : (k, u), (m, u) arrays, the columns that are used; z : (m, k) array
+    """
+    if exact.norm != "l2":
+        # One number of the frame in each row: three roundings of each coordinate.
+        return sizes_of(z, exact.norm), 4 * EPSILON * sizes_of(z, exact.norm)
+    k, n = frame.shape[0], exact.instance.width
+    if exact.instance.costs.plain:
+        lengths = np.sqrt((offsets**2).sum(axis=1))
+        # One rounding in the subtraction, n + 1 in a sum of products, k such sums; the frame.
+        return lengths, 1.01 * (error + 2 * (n + 4) * math.sqrt(k) * EPSILON) * lengths
+    effort = np.asarray(exact.instance.costs.effort)
+    if effort.ndim == 1:
+        lengths = 1.01 * np.sqrt(((offsets * effort[used]) ** 2).sum(axis=1))
+    else:
+        # The rounding of Δᵀ M Δ, whose terms may cancel.
+        matrix = effort[np.ix_(used, used)]
+        terms = (np.abs(offsets) @ np.abs(matrix) * np.abs(offsets)).sum(axis=1)
+        squares = ((offsets @ matrix) * offsets).sum(axis=1) + 4 * (n + 4) * EPSILON * terms
+        lengths = 1.01 * np.sqrt(np.maximum(squares, 0.0))
+    # The same for products with the frame, which M may make large.
+    products = np.abs(offsets) @ np.abs(frame).T
+    rounded = 2 * (n + 4) * EPSILON * np.sqrt((products**2).sum(axis=1))
+    return lengths, 1.01 * (error * lengths + rounded)
+
+
+def _unit(proof: dict[str, Any]) -> float:
+    unit = number_at(proof, "unit", "proof.")
+    if not (unit > 0 and math.frexp(unit)[0] == 0.5 and 1e-250 < unit < 1e250):
+        reject("proof.unit is not a power of two")
+    return unit
 
 
 def _steps(proof: dict[str, Any]) -> int:

@@ -1,8 +1,9 @@
 """The bounds of leaves, as `docs/proof-format.md` has them: many leaves at a time, in numpy.
 
 A leaf is a box on a facet of the cube (a cell of directions) times an interval [b0, b1] of
-thresholds. Three bounds are tried, the cheapest first: every open agent for itself, the blend of
-lines, and tilted lines. `leaves` walks the tree and says which leaves, and which agents.
+thresholds. The norm of the costs says which point of a ray has length 1 (`_cells`). Three bounds
+are tried, the cheapest first: every open agent for itself, the blend of lines, and tilted lines.
+`leaves` walks the tree and says which leaves, and which agents.
 
 Wherever these sums are computed, they must come out the same to the last bit. BLAS cuts long
 products of a matrix and a vector into one piece per thread, so those are left to `einsum`.
@@ -19,7 +20,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mipmech.checker.agents import EPSILON, RELATIVE, Agents
+from mipmech.checker.agents import EPSILON, RELATIVE, Agents, sizes_of
 from mipmech.checker.content import Look, reject
 from mipmech.checker.exact import down
 from mipmech.checker.tree import Box
@@ -46,16 +47,18 @@ class Context:
     """What is the same for all leaves of a proof.
 
     dimension : d
+    norm : of the costs
     p, p_error : as in `Agents`; p is None for density
     whole : density is counted in whole numbers
     touch : ties nearer than this are broken in one fixed way
     rounding : the relative error of sums over all agents
-    mean_length : Σω(‖y‖ + |shift|) over all agents
+    mean_length : Σω(size of y + |shift|) over all agents
     enough : a bound is improved only until it is at most this; in the units of the sums
     steps : a round of tilting takes at most this many
     """
 
     dimension: int
+    norm: str
     p: Floats | None
     p_error: float
     whole: bool
@@ -77,8 +80,8 @@ def context_of(agents: Agents, enough: float) -> Context:
         limit = down(Fraction(enough) / agents.gain_unit)
     mean_length = float(np.einsum("a,a->", agents.weight, agents.length))
     return Context(
-        agents.dimension, agents.p, agents.p_error, weights.whole, agents.touch,
-        8 * (len(agents.weight) + 64) * EPSILON, mean_length, limit,
+        agents.dimension, agents.norm, agents.p, agents.p_error, weights.whole, agents.touch,
+        8 * (len(agents.weight) + 64 + agents.wide) * EPSILON, mean_length, limit,
         agents.steps,
     )  # fmt: skip
 
@@ -135,9 +138,10 @@ def all_of(agents: Agents) -> AgentSet:
 
 
 class _Cells(NamedTuple):
-    """Cells: ĉ and g, (n, d) arrays, cos α from below, and thresholds, (n, 1) arrays."""
+    """Cells: a, g and h/μ, (n, d) arrays, κ from below, and thresholds, (n, 1) arrays."""
 
     unit: Floats
+    dual: Floats
     widths: Floats
     cosine: Floats
     low: Floats
@@ -185,23 +189,42 @@ def _joined(parts: list[Arrays]) -> Arrays:
     return type(parts[0])(*whole)
 
 
-def _cells(centre: Floats, half: Floats, low: Floats, high: Floats) -> _Cells:
-    """ĉ = c/‖c‖, μ = (‖c‖² − Σ h|c|)/‖c‖, g = h/μ, cos α = 1/√(1 + Σ g²)."""
+def _cells(norm: str, centre: Floats, half: Floats, low: Floats, high: Floats) -> _Cells:
+    """For l2 a = g = c/‖c‖, μ = (‖c‖² − Σ h|c|)/‖c‖ and κ = 1/√(1 + Σ (h/μ)²), the cosine.
+
+    For l1 a = c, g the facet's own axis, μ = κ = 1. For linf g has the signs of c, 0 where a sign
+    is open (c_j = 0); a = c/Σ|c|, μ = Σ(|c_j| − h_j) over known signs, κ = μ/(μ + Σ h_j) over open
+    ones.
+    """
     low, high = low[:, None], high[:, None]
     if centre.shape[1] == 0:
-        return _Cells(centre, half, np.ones((len(centre), 1)), low, high)
+        return _Cells(centre, centre, half, np.ones((len(centre), 1)), low, high)
+    if norm == "l1":
+        own = np.where(half == 0, centre, 0.0)
+        return _Cells(centre, own, half, np.ones((len(centre), 1)), low, high)
+    if norm == "linf":
+        known = centre != 0
+        size = np.abs(centre)
+        nearest = np.where(known, size - half, 0.0).sum(axis=1, keepdims=True)
+        loose = np.where(known, 0.0, half).sum(axis=1, keepdims=True)
+        widths = half / nearest * (1 + 16 * EPSILON)
+        ratio = (1 - 16 * EPSILON) * nearest / (nearest + loose)
+        ratio = np.where(loose > 0, ratio, 1.0)
+        unit = centre / size.sum(axis=1, keepdims=True)
+        return _Cells(unit, np.sign(centre), widths, ratio, low, high)
     square = (centre**2).sum(axis=1, keepdims=True)
     length = np.sqrt(square)
     nearest = (square - (half * np.abs(centre)).sum(axis=1, keepdims=True)) / length
     widths = half / nearest * (1 + 16 * EPSILON)
     cosine = (1 - 16 * EPSILON) / np.sqrt(1 + (widths**2).sum(axis=1, keepdims=True))
-    return _Cells(centre / length, widths, cosine, low, high)
+    unit = centre / length
+    return _Cells(unit, unit, widths, cosine, low, high)
 
 
 def _range(cells: _Cells, vectors: Floats) -> tuple[Floats, Floats]:
     """The least and the greatest v·s over each cell, for one vector s per cell: (n,) arrays."""
     t = (cells.unit * vectors).sum(axis=1)
-    e = (cells.widths * np.abs(vectors - t[:, None] * cells.unit)).sum(axis=1)
+    e = (cells.widths * np.abs(vectors - t[:, None] * cells.dual)).sum(axis=1)
     cosine = cells.cosine[:, 0]
     low, high = t - e, t + e
     return np.minimum(low, low * cosine), np.maximum(high, high * cosine)
@@ -219,7 +242,7 @@ def _sides(
     e = np.zeros_like(t)
     term = np.empty_like(t)
     for j in range(len(y)):
-        np.multiply(t, cells.unit[:, j : j + 1], out=term)
+        np.multiply(t, cells.dual[:, j : j + 1], out=term)
         np.subtract(y[j], term, out=term)
         np.abs(term, out=term)
         term *= cells.widths[:, j : j + 1]
@@ -286,7 +309,7 @@ class LeafBounds:
 
     def inner(self, box: Box, some: AgentSet) -> AgentSet | None:
         """What is left to settle below a node; None if all below it is low enough."""
-        cells = _cells(*box)
+        cells = _cells(self.context.norm, *box)
         found = self._settle(cells, some)
         bound = self._finish(found.first, found.ends, found.doubt, self._rate(cells))
         if bound[0] <= self.context.enough:
@@ -329,10 +352,16 @@ class LeafBounds:
         return _Found(low, high, open_, sums, first, ends, doubt)
 
     def _rate(self, cells: _Cells) -> Floats:
-        """The greatest v·p over each cell, or 0; 1 for density."""
+        """The greatest rate over each cell, or 0; 1 for density."""
         p = self.context.p
         if p is None:
             return np.ones(len(cells.unit))
+        if self.context.norm != "l2":
+            # Constant but for the signs that are open.
+            high = (cells.dual * p).sum(axis=1)
+            if self.context.norm == "linf":
+                high += np.where(cells.dual == 0, np.abs(p), 0.0).sum(axis=1)
+            return np.asarray(np.maximum(high + self.context.p_error, 0.0))
         _, high = _range(cells, np.broadcast_to(p, cells.unit.shape))
         return np.maximum(high + self.context.p_error, 0.0)
 
@@ -350,7 +379,7 @@ class LeafBounds:
 
     def leaves(self, boxes: Box, some: AgentSet) -> None:
         """The bounds of leaves with their open agents among these; some may wait for `tilt`."""
-        cells = _cells(*boxes)
+        cells = _cells(self.context.norm, *boxes)
         found = self._settle(cells, some)
         rate = self._rate(cells)
         bounds = self._finish(found.first, found.ends, found.doubt, rate)
@@ -493,7 +522,7 @@ class _Slopes:
         self.context, self.look = context, look
         self.cells, self.leaves, self.lines = given.cells, given.leaves, given.lines
         self.p = p = context.p
-        unit, widths, _, b0, b1 = given.cells
+        unit, dual, widths, _, b0, b1 = given.cells
         leaf, agent = given.lines.leaf, given.lines.agent
         self.middle = 0.5 * (b0 + b1)[:, 0]
         self.room = 0.5 * (b1 - b0)[:, 0] * (1 + 4 * EPSILON)
@@ -502,9 +531,9 @@ class _Slopes:
         y = agents.y[:, agent].T
         self.slack = agents.slack[agent]
         self.start = agents.shift[agent] - self.slack + agents.reach[agent]
-        self.length = np.sqrt((y**2).sum(axis=1))
+        self.length = sizes_of(y, context.norm)
         self.t = (unit[leaf] * y).sum(axis=1)
-        across = y - self.t[:, None] * unit[leaf]
+        across = y - self.t[:, None] * dual[leaf]
         look()
         # How the residual changes with a slope, and how heavily that counts.
         self.turns = np.column_stack([np.ones(len(leaf)), -across])
@@ -515,10 +544,12 @@ class _Slopes:
         self.table = np.column_stack([np.ones(len(leaf)), self.start, y])
         look()
         total, value = self._sums(given.leaves.constant)
-        slowest = float(np.sqrt(p @ p)) / SLOWEST
-        scale = np.maximum(value, 0.0) / np.maximum(self.rate, slowest)
-        pull = scale[:, None] * p - total[:, 2:]
-        pull -= (unit * pull).sum(axis=1)[:, None] * unit
+        pull = -total[:, 2:]
+        if context.norm == "l2":  # else the rate is the same throughout
+            slowest = float(np.sqrt(p @ p)) / SLOWEST
+            scale = np.maximum(value, 0.0) / np.maximum(self.rate, slowest)
+            pull = scale[:, None] * p - total[:, 2:]
+        pull -= (unit * pull).sum(axis=1)[:, None] * dual
         self.residual = np.column_stack([total[:, 0], pull])
 
     def _by_leaf(self, values: Floats) -> Floats:
@@ -592,13 +623,24 @@ class _Slopes:
         low, high = _range(cells, total[:, 2:])
         centre = (unit * total[:, 2:]).sum(axis=1)
         over, under = spread + centre - low, -spread + centre - high
+        if self.context.norm != "l2":
+            doubt = self._doubt(value, over, np.ones(len(value)))
+            moved = np.maximum(value + over + doubt, 0.0)
+            return np.asarray(leaves.rate * moved * (1 + RELATIVE) + VANISHED)
         pull = value[:, None] * p - rate[:, None] * total[:, 2:]
         _, top = _range(cells, pull)
         linear = np.abs(rate) * spread + top - (unit * pull).sum(axis=1)
         low, high = _range(cells, np.broadcast_to(p, unit.shape))
         low, high = low - rate, high - rate
         product = np.max([low * under, low * over, high * under, high * over], axis=0)
-        # Rounding: sums of terms of these sizes, times what v·p can be.
+        fastest = np.abs(rate) + np.maximum(np.abs(low), np.abs(high))
+        bound = rate * value + linear + product + self._doubt(value, over, fastest)
+        bound += self.context.p_error * np.maximum(value + over, 0.0)
+        return np.asarray(np.maximum(bound, 0.0) * (1 + RELATIVE) + VANISHED)
+
+    def _doubt(self, value: Floats, over: Floats, fastest: Floats) -> Floats:
+        """The rounding of the sums, times the greatest rate: (n,) arrays."""
+        cells, leaves = self.cells, self.leaves
         bound_b = np.maximum(np.abs(cells.low), np.abs(cells.high))[self.lines.leaf, 0]
         steep = np.abs(self.slope)
         sizes = np.column_stack([
@@ -607,15 +649,11 @@ class _Slopes:
         ])  # fmt: skip
         size, lengths, count = self._by_leaf(sizes).T
         size = size + leaves.constant + np.abs(value) + np.abs(over)
-        fastest = np.abs(rate) + np.maximum(np.abs(low), np.abs(high))
         doubt = 4 * (leaves.doubt + self.context.rounding * size) * fastest
         # S is summed coordinate by coordinate, and rounds with the whole length of the vectors, not
         # just with what they add to the score at the centre. Half of the doubt covers the rest.
         vectors = 4 * (count + 64) * EPSILON * lengths * fastest
-        doubt = np.maximum(doubt, doubt / 2 + vectors)
-        bound = rate * value + linear + product + doubt
-        bound += self.context.p_error * np.maximum(value + over, 0.0)
-        return np.asarray(np.maximum(bound, 0.0) * (1 + RELATIVE) + VANISHED)
+        return np.asarray(np.maximum(doubt, doubt / 2 + vectors))
 
 
 def _best_slope(

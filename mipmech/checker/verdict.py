@@ -210,6 +210,8 @@ def _check(
     state.said.append(f"the instance has the digest that is claimed ({instance.digest[:16]}…)")
     claim = _claim(content, state)
     exact = ExactInstance(instance, state.look)
+    if claim.kind == "density" and exact.norm != "l2":
+        reject("a claim about the density at η is for costs with the norm l2")
     _bounds(content, exact, claim, state)
     proof = object_at(content, "proof")
     kind = text_at(proof, "kind", "proof.")

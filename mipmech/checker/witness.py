@@ -29,39 +29,91 @@ ROUNDED = 1e-6
 
 
 class ExactInstance:
-    """The instance in rationals: what the planner sees of w_f, and what a rule gains."""
+    """The instance in rationals: its costs, what the planner sees of w_f, and what a rule gains.
+
+    norm : of the costs
+    rank : k
+    seen : for l2 P w_f, the projection of w_f onto what is seen (in the dual product)
+    seen_square : the square of the greatest rate, the quality gained per unit of cost
+    reach : (m,) array, ℓ_i, rounded once if costs are given
+    """
 
     def __init__(self, instance: Instance, look: Look) -> None:
         self.instance = instance
         self.look = look
+        costs = instance.costs
+        self.norm: str = costs.norm
         self.quality = fractions(instance.quality)
         view = instance.view
         self.columns = None if view.columns is None else set(view.columns)
+        given = costs.effort
+        self.prices = fractions(given) if given is not None and given.ndim == 1 else None
+        self.inverse = _inverse(given, look) if given is not None and given.ndim == 2 else None
         # Independent rows that span what the planner sees; a common factor changes nothing.
         self.rows = [whole(view.matrix[row])[0].tolist() for row in view.rows]
-        self.rank = len(self.rows) if view.columns is None else len(view.columns)
+        if self.columns is not None and self.inverse is not None:
+            self.rows = [[int(j == c) for j in range(instance.width)] for c in view.columns or ()]
+        self.rank = len(view.rows) if view.columns is None else len(view.columns)
+        self.reach = costs.values if costs.given == "reach" else 1 / costs.values
+        if self.norm != "l2":
+            rates = [abs(rate) for rate in self._prices_apart()]
+            steepest = max(rates) if self.norm == "l1" else sum(rates, Fraction(0))
+            self.seen_square = steepest * steepest
+            return
         self.seen = self._seen()
-        self.seen_square = dot(self.seen, self.seen)
+        self.seen_square = dot(self.seen, self.lift(self.seen))
+
+    def lift(self, vector: list[Fraction]) -> list[Fraction]:
+        """M⁻¹ times a vector, M that of the costs: for l2 products of weights are wᵀM⁻¹w'."""
+        if self.inverse is not None:
+            rows, scale = self.inverse
+            return [dot([Fraction(v) for v in row], vector) * scale for row in rows]
+        if self.prices is not None:
+            return [v / e**2 if v else v for v, e in zip(vector, self.prices, strict=True)]
+        return vector
+
+    def _prices_apart(self) -> list[Fraction]:
+        """w_fj/e_j of the columns seen, in ascending order."""
+        return [
+            self.quality[j] / (self.prices[j] if self.prices else 1)
+            for j in sorted(self.columns or ())
+        ]
+
+    def rates(self, frame: Floats) -> list[Fraction]:
+        """What makes up the rate of a direction: p, for the rows of a frame."""
+        if self.norm != "l2":
+            return self._prices_apart()
+        lifted = self.lift(self.seen)
+        return [dot(fractions(row), lifted) for row in frame]
+
+    @property
+    def _apart(self) -> bool:
+        """Whether the columns seen are orthogonal to all others."""
+        return self.columns is not None and self.inverse is None
 
     def _seen(self) -> list[Fraction]:
-        """P w_f, the orthogonal projection of w_f onto the row space of B."""
-        if self.columns is not None:
-            return [v if j in self.columns else Fraction(0) for j, v in enumerate(self.quality)]
-        _, (x,) = self._normal(self.instance.quality[None])
+        """The projection of w_f onto the row space of B."""
+        if self._apart:
+            columns = self.columns or ()
+            return [v if j in columns else Fraction(0) for j, v in enumerate(self.quality)]
+        _, (x,) = self._normal([self.quality])
         return [dot(x, [Fraction(row[j]) for row in self.rows]) for j in range(len(self.quality))]
 
-    def _normal(self, vectors: Floats) -> tuple[list[list[Fraction]], list[list[Fraction]]]:
-        """For each vector v (a row): B v, and the x with B Bᵀ x = B v."""
-        given, shift = whole(vectors)
-        right = [[sum(a * b for a, b in zip(row, v, strict=True)) for v in given.tolist()]
-                 for row in self.rows]  # fmt: skip
-        gram = [[sum(a * b for a, b in zip(row, other, strict=True)) for other in self.rows]
-                for row in self.rows]  # fmt: skip
+    def _normal(
+        self, vectors: list[list[Fraction]]
+    ) -> tuple[list[list[Fraction]], list[list[Fraction]]]:
+        """For each vector v: B M⁻¹ v, and the x with B M⁻¹ Bᵀ x = B M⁻¹ v."""
+        lifted, scale = self.rows, 1
+        if self.prices is not None or self.inverse is not None:
+            lifted, scale = _integers([self.lift(list(map(Fraction, row))) for row in self.rows])
+        given, shift = _integers(vectors)
+        gram = _products(self.rows, lifted)
+        right = _products(lifted, given)
         solved, determinant = eliminated(gram, right, self.look)
-        scale = 1 << shift
         return (
-            [[Fraction(value, scale) for value in column] for column in zip(*right, strict=True)],
-            [[Fraction(value, scale * determinant) for value in column]
+            [[Fraction(value, scale * shift) for value in column]
+             for column in zip(*right, strict=True)],
+            [[Fraction(value, shift * determinant) for value in column]
              for column in zip(*solved, strict=True)],
         )  # fmt: skip
 
@@ -70,12 +122,16 @@ class ExactInstance:
 
         With Π the projection onto it, a = ‖F − ΠF‖ and G = ΠF·ΠFᵀ = FΠFᵀ, the rows of
         F* = G^(−1/2)·ΠF are such a basis, and ‖F* − ΠF‖ = ‖I − G^(1/2)‖ ≤ ‖I − G‖. By Pythagoras
-        a² = ‖F‖² − tr G.
+        a² = ‖F‖² − tr G. Products and lengths are those of wᵀM⁻¹w'.
         """
-        if self.columns is None:
-            right, x = self._normal(frame)
+        given = [fractions(row) for row in frame]
+        lifted = [self.lift(row) for row in given]
+        if self._apart:
+            columns = sorted(self.columns or ())
+            right = [[row[j] for j in columns] for row in given]
+            x = [[row[j] for j in columns] for row in lifted]
         else:
-            right = x = [fractions(row) for row in frame[:, sorted(self.columns)]]
+            right, x = self._normal(given)
         gram = []
         for a in right:
             self.look()
@@ -84,9 +140,29 @@ class ExactInstance:
             ((value - (i == j)) ** 2 for i, row in enumerate(gram) for j, value in enumerate(row)),
             Fraction(0),
         )
-        size = sum((dot(row, row) for row in map(fractions, frame)), Fraction(0))
+        size = sum((dot(a, b) for a, b in zip(given, lifted, strict=True)), Fraction(0))
         off = size - sum((gram[i][i] for i in range(len(gram))), Fraction(0))
         return root(off)[1] + root(uneven)[1]
+
+    def response(self, w: list[Fraction]) -> tuple[Fraction, Fraction]:
+        """N(w)², and what the cheapest move that raises the score by 1 does for quality."""
+        if self.norm == "l2":
+            lifted = self.lift(w)
+            square = dot(w, lifted)
+            return square, dot(self.quality, lifted) / square
+        size = [abs(v) / (self.prices[j] if self.prices else 1) for j, v in enumerate(w)]
+        if self.norm == "l1":
+            norm = max(size)
+            rise = max(
+                self.quality[j] / v for j, v in enumerate(w) if v and size[j] == norm
+            )  # of equal moves, the one that is best for quality
+            return norm * norm, rise
+        norm = sum(size, Fraction(0))
+        moves = [
+            Fraction(int(v > 0) - int(v < 0)) / (self.prices[j] if self.prices else 1)
+            for j, v in enumerate(w)
+        ]
+        return norm * norm, dot(self.quality, moves) / norm
 
     def rule(self, witness: dict[str, Any]) -> list[Fraction]:
         """The witness's weights, exactly: a rule on what the planner sees."""
@@ -109,14 +185,15 @@ class ExactInstance:
     def outcome(self, w: list[Fraction], threshold: Fraction) -> tuple[Fraction, Fraction]:
         """Density and gain of the rule w·x ≥ threshold (Lemma 1, without roots)."""
         total = covered = moved = Fraction(0)
+        square, rise = self.response(w)
         for start in range(0, self.instance.size, CHUNK):
             self.look()
-            some = self._moves(slice(start, start + CHUNK), w, threshold)
+            some = self._moves(slice(start, start + CHUNK), w, threshold, square)
             total, covered, moved = total + some[0], covered + some[1], moved + some[2]
-        return covered / total, dot(w, self.quality) * moved / (dot(w, w) * total)
+        return covered / total, rise * moved / total
 
     def _moves(
-        self, some: slice, w: list[Fraction], threshold: Fraction
+        self, some: slice, w: list[Fraction], threshold: Fraction, square: Fraction
     ) -> tuple[Fraction, Fraction, Fraction]:
         """Of some agents: Σω; Σω and Σω(threshold − w·x) over those who move."""
         instance = self.instance
@@ -130,9 +207,13 @@ class ExactInstance:
             np.zeros(len(x), dtype=object),
         )
         distance = int(threshold * (1 << scale)) - scores
-        cost, cost_shift = whole(instance.cost[some])
-        limit = math.floor(dot(w, w) * (1 << 2 * (scale + cost_shift)))
-        inside = (distance >= 0) & ((cost * distance) ** 2 <= limit)
+        value, shift = whole(instance.costs.values[some])
+        if instance.costs.given == "cost":  # c²d² ≤ N²
+            limit = math.floor(square * (1 << 2 * (scale + shift)))
+            inside = (distance >= 0) & ((value * distance) ** 2 <= limit)
+        else:  # d² ≤ ℓ²N², both sides over the same power of two
+            limits = value**2 * (square.numerator << 2 * scale) // square.denominator
+            inside = (distance >= 0) & ((distance << shift) ** 2 <= limits)
         weight, weight_shift = whole(instance.weights[some])
         sums = int(weight.sum()), int(weight[inside].sum()), int((weight * distance)[inside].sum())
         powers = weight_shift, weight_shift, weight_shift + scale
@@ -140,21 +221,42 @@ class ExactInstance:
         return total, covered, moved
 
     def ceiling(self) -> float:
-        """‖P w_f‖Σω_iℓ_i, rounded up: no rule gains more.
+        """The greatest rate (‖P w_f‖ for the paper's costs) times Σω_iℓ_i, rounded up.
 
-        An agent that moves raises quality by at most ‖P w_f‖ per unit of distance, and moves by at
-        most ℓ_i.
+        No rule gains more: an agent that moves raises quality by at most that rate per unit of
+        cost, and goes to the length of at most ℓ_i.
         """
         counts = self.instance.weights > 0
-        weight, cost = self.instance.weights[counts], self.instance.cost[counts]
-        reach = 1 / cost
-        if (reach == reach[0]).all():
-            mean = 1 / Fraction(float(cost.min()))
+        weight, value = self.instance.weights[counts], self.instance.costs.values[counts]
+        reach, exact = self.reach[counts], self.instance.costs.given == "reach"
+        if (value == value[0]).all():
+            mean = Fraction(float(value[0]))
+            mean = mean if exact else 1 / mean
         else:
             sums = [sum_of_products(weight, v, self.look) for v in (reach, np.ones(len(reach)))]
             # Each reach is rounded by at most 2^-53 of itself.
             mean = sums[0] / sums[1] * (1 + Fraction(1, 1 << 52))
         return up(root(self.seen_square)[1] * mean)
+
+
+def _inverse(matrix: Floats, look: Look) -> tuple[list[list[int]], Fraction]:
+    """M⁻¹, as whole numbers and what they are to be multiplied by."""
+    given, shift = whole(matrix)
+    size = len(matrix)
+    identity = [[int(i == j) for j in range(size)] for i in range(size)]
+    solved, determinant = eliminated(given.tolist(), identity, look)
+    return solved, Fraction(1 << shift, determinant)
+
+
+def _products(a: list[list[int]], b: list[list[int]]) -> list[list[int]]:
+    """The product of every row of one table with every row of the other."""
+    return [[sum(x * y for x, y in zip(row, other, strict=True)) for other in b] for row in a]
+
+
+def _integers(table: list[list[Fraction]]) -> tuple[list[list[int]], int]:
+    """Whole numbers N and d with the table N/d."""
+    scale = math.lcm(*(value.denominator for row in table for value in row))
+    return [[int(value * scale) for value in row] for row in table], scale
 
 
 def witness_value(
@@ -188,8 +290,8 @@ def witness_value(
     if found != lower:
         reject(f"the witness has {float(found)!r}, not the claimed lower bound")
     if eta is not None:
-        low, high = root(dot(w, w))
-        ends = sorted(dot(w, exact.quality) / length for length in (low, high))
+        square, rise = exact.response(w)
+        ends = sorted(rise * length for length in root(square))
         width = band * root(exact.seen_square)[0]
         if ends[1] > eta + width or ends[0] < eta - width:
             reject("the witness is not at the η claimed")

@@ -45,7 +45,8 @@ from mipmech.rationals import (
 from mipmech.tolerances import BAND, EPSILON, NOISE, SAFETY, SMALLEST_SPREAD, UNDERFLOW
 from mipmech.validation import Floats, frozen
 
-# The order of the norm that is dual to each.
+# The order of each norm, and of the one that is dual to it.
+ORDER: dict[Norm, float] = {"l2": 2, "l1": 1, "linf": np.inf}
 DUAL: dict[Norm, float] = {"l2": 2, "l1": np.inf, "linf": 1}
 
 
@@ -74,7 +75,7 @@ class Geometry:
     ----------
     instance : Instance
     z : (m, k) array
-        The agents; ‖z_i‖ ≤ 1 for those that count.
+        The agents; ‖z_i‖ ≤ 1 for those that count, ‖·‖ the norm of the costs.
     p : (k,) array
         What is seen of w_f, in quality per unit of cost: of a direction u the rate is u·p for l2.
     reach, weight : (m,) array
@@ -134,6 +135,16 @@ class Geometry:
         """
         return float(np.linalg.norm(u, DUAL[self.norm]))
 
+    @property
+    def steepest(self) -> Floats:
+        """A direction of the greatest rate, (k,) array of length 1; for l2 p/‖p‖. Only if p ≠ 0."""
+        if self.norm == "l2":
+            return self.p / float(np.linalg.norm(self.p))
+        if self.norm == "l1":
+            chosen = np.arange(self.rank) == np.abs(self.p).argmax()
+            return np.where(chosen, np.sign(self.p), 0.0)
+        return np.sign(self.p) / np.count_nonzero(self.p)
+
     @cached_property
     def p_norm(self) -> float:
         """The greatest quality per unit of cost, ‖P w_f‖ for Euclidean ones; correctly rounded.
@@ -166,7 +177,7 @@ class Geometry:
         """
         z = self.z[self.weight > 0]
         middle = z.min(axis=0) / 2 + z.max(axis=0) / 2
-        return min(float(_lengths(z).max()), float(_lengths(z - middle).max()))
+        return min(float(sizes(z, self.norm).max()), float(sizes(z - middle, self.norm).max()))
 
 
 def reduce(instance: Instance) -> Geometry:
@@ -192,7 +203,7 @@ def reduce(instance: Instance) -> Geometry:
     basis, inverse, transfer, z, p, rounding = make(instance)
     reach = instance.reach
     counts = instance.weights > 0
-    longest = float(_lengths(z[counts]).max())
+    longest = float(sizes(z[counts], costs.norm).max())
     if longest <= NOISE * float(rounding.z[counts].max()):
         longest = 0.0  # all agents are at one point, up to rounding
     furthest = float(reach[counts].max())
@@ -245,16 +256,18 @@ def _select_columns(instance: Instance) -> Reduction:
     basis, inverse = np.zeros((2, len(columns), instance.width))
     places = np.arange(len(columns)), columns
     basis[places] = inverse[places] = 1.0
+    norm = instance.costs.norm
     if instance.costs.effort is None:
-        rounding = RoundingBound(EPSILON * SAFETY * _lengths(z), 0.0, 0.0, 0.0)
+        rounding = RoundingBound(EPSILON * SAFETY * sizes(z, norm), 0.0, 0.0, 0.0)
         return basis, inverse, None, z, p, rounding
     prices = instance.costs.prices(instance.width)[columns]
     basis[places], inverse[places] = prices, 1 / prices
     z, p = z * prices, p / prices
     # One rounding each in z (and one before), p, and w_j = e_j u_j.
     rounding = RoundingBound(
-        2 * EPSILON * SAFETY * _lengths(z), 0.0, EPSILON * SAFETY * _length(p), 2 * EPSILON
-    )
+        2 * EPSILON * SAFETY * sizes(z, norm), 0.0, EPSILON * SAFETY * float(np.abs(p).sum()),
+        2 * EPSILON,
+    )  # fmt: skip
     return basis, inverse, None, z, p, rounding
 
 
@@ -400,6 +413,16 @@ def _lengths(vectors: Floats) -> Floats:
         return np.zeros(len(vectors))
     scaled = vectors / largest
     return np.asarray(np.sqrt(np.einsum("ij,ij->i", scaled, scaled)) * largest)
+
+
+def sizes(vectors: Floats, norm: Norm) -> Floats:
+    """The norms of the rows, as moves are measured: no score of a direction of length 1 is larger.
+
+    vectors : (n, k) array, in reduced coordinates
+    """
+    if norm == "l2":
+        return _lengths(vectors)
+    return np.asarray(np.linalg.norm(vectors, ORDER[norm], axis=1))
 
 
 def _length(vector: Floats) -> float:

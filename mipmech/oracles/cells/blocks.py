@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -29,15 +30,17 @@ Symbols = NDArray[np.uint8]
 
 @dataclass(frozen=True, eq=False)
 class CellProblem:
-    """What is maximised, and over which directions v on the unit sphere of R^d.
+    """What is maximised, and over which directions v of length 1 in R^d.
 
     The score of agent i is shift_i + v·y_i, to within slack_i.
 
     kind : `kernel.DENSITY`, SOFT or GAIN
     y : (d, m) array; shift, slack, reach, weight : (m,) arrays
-    p : (d,) array; gain is (v·p) times soft density
-    rates : values of v·p, ascending, if only those matter (to within band); empty if all do
+    p : (d,) array; gain is the rate (v·p for l2) times soft density
+    rates : rates, ascending, if only those matter (to within band); empty if all do
     finest : scores that differ by less are not told apart
+    norm : `kernel.L2`, L1 or LINF: that of the costs, to which the length of v is dual
+    boxes : (r, 2d) array, centres and half-widths of the boxes to search, if not the whole cube
     """
 
     kind: int
@@ -50,6 +53,26 @@ class CellProblem:
     rates: Floats = field(default_factory=lambda: np.empty(0))
     band: float = 0.0
     finest: float = 2.0**-46
+    norm: int = kernel.L2
+    boxes: Floats | None = None
+
+    @cached_property
+    def lengths(self) -> Floats:
+        """No score v·y_i is larger, (m,) array: the norms of the agents."""
+        if self.norm == kernel.L2:
+            return np.asarray(np.sqrt((self.y**2).sum(axis=0)))
+        sizes = np.abs(self.y)
+        l1 = self.norm == kernel.L1
+        return np.asarray(sizes.sum(axis=0) if l1 else sizes.max(axis=0, initial=0.0))
+
+    def unit(self, v: Floats) -> Floats:
+        """These directions, (n, d), with length 1."""
+        return np.asarray(v / np.linalg.norm(v, DUAL[self.norm], axis=1)[:, None])
+
+    @property
+    def steepest(self) -> float:
+        """The greatest rate."""
+        return float(np.linalg.norm(self.p, DUAL[self.norm]))
 
     @property
     def dimension(self) -> int:
@@ -59,7 +82,7 @@ class CellProblem:
     @property
     def thresholds(self) -> tuple[float, float]:
         """An interval with every threshold that has an agent in its margin."""
-        sizes = np.sqrt((self.y**2).sum(axis=0)) * (1 + 1e-12) + np.abs(self.shift) + self.slack
+        sizes = self.lengths * (1 + 1e-12) + np.abs(self.shift) + self.slack
         low, high = -float(sizes.max()), float((sizes + self.reach).max())
         room = high / 1024  # for checkers that round in another way, and for the band of η
         return low - room, high + room
@@ -69,7 +92,7 @@ class CellProblem:
         """No mechanism has more: all agents in the margin, at the end of the reach, along p."""
         if self.kind == kernel.DENSITY:
             return float(self.weight.sum())
-        rate = float(np.linalg.norm(self.p)) if self.kind == kernel.GAIN else 1.0
+        rate = self.steepest if self.kind == kernel.GAIN else 1.0
         return rate * float(self.weight @ self.reach) * (1 + 1e-9)
 
     @property
@@ -90,7 +113,7 @@ class CellProblem:
         d, m = self.y.shape
         values = np.empty(len(v))
         kernel.climb(
-            self.kind, *map(_own, (self.y, self.shift, self.reach, self.weight, self.p)),
+            self.kind, self.norm, *map(_own, (self.y, self.shift, self.reach, self.weight, self.p)),
             v, steps, values, np.empty(d), np.zeros((1, d + 2)), *_sorting(m),
         )  # fmt: skip
         return values
@@ -104,6 +127,8 @@ class CellProblem:
 
 
 TOUCH = 2.0**-30
+# The order of the dual norm: of a direction's length, and of the greatest rate.
+DUAL = {kernel.L2: 2, kernel.L1: np.inf, kernel.LINF: 1}
 
 
 @dataclass(eq=False)
@@ -136,6 +161,8 @@ def roots(problem: CellProblem) -> list[Block]:
 
     if d == 0:
         return [block(np.zeros(0), np.zeros(0))]
+    if problem.boxes is not None:
+        return [block(box[:d], box[d:]) for box in problem.boxes]
     axes = np.eye(d)
     return [block(sign * axes[j], 1.0 - axes[j]) for j in range(d) for sign in (1.0, -1.0)]
 
@@ -205,7 +232,7 @@ def search(problem: CellProblem, block: Block, orders: Orders) -> Searched:
     y, index = np.empty((d, room)), np.empty(room, np.int32)
     shift, slack, reach, weight, lengths = (np.empty(room) for _ in range(5))
     y[:, :m] = np.take(problem.y, block.agents, axis=1)
-    np.sqrt((y[:, :m] ** 2).sum(axis=0), out=lengths[:m])
+    np.take(problem.lengths, block.agents, out=lengths[:m], mode="clip")
     for own, every in (
         (shift, problem.shift), (slack, problem.slack), (reach, problem.reach),
         (weight, problem.weight),
@@ -226,12 +253,12 @@ def search(problem: CellProblem, block: Block, orders: Orders) -> Searched:
     best = np.zeros(d)
     few = kernel.MOST_TILTED
     length, opened, closed, seen, value = kernel.search_block(
-        problem.kind, y, shift, slack, reach, weight, lengths, index, m,
+        problem.kind, problem.norm, y, shift, slack, reach, weight, lengths, index, m,
         centres, halves, sums, lows, highs, begins, counts, cuts, done,
         _own(problem.p), _own(orders.rates), problem.band,
         orders.cut, orders.factor, problem.finest, orders.touch,
         orders.budget, MOST_LEFT, MOST_AGENTS_LEFT,
-        np.empty(d), np.empty(d), np.empty(d + 1), np.empty(d + 2), np.empty(d + 2),
+        np.empty(d), np.empty(d), np.empty(d), np.empty(d + 1), np.empty(d + 2), np.empty(d + 2),
         np.empty(d), np.empty(d + 1), np.empty(few), np.empty((few, 2)), np.empty((2, d + 1)),
         np.empty(m), *_sorting(m),
         code, left, agents, best,

@@ -9,15 +9,28 @@ on a facet of the cube: v = x/‖x‖ with |x_j − c_j| ≤ h_j, where h is 0 i
 coordinate. The facets cover the sphere; a node is cut in two across one side of its box or
 across its thresholds.
 
-**Scores over a cell.** Let ĉ = c/‖c‖, μ = min x·ĉ = (‖c‖² − Σ h_j|c_j|)/‖c‖ and g = h/μ. Scaled to
-x·ĉ = 1, a point of the cell is y = ĉ + τ with τ ⟂ ĉ, and v = κy with κ = 1/‖y‖ between
-cos α = 1/√(1 + Σ g_j²) and 1. For a vector z let t = ĉ·z, so that z − tĉ ⟂ ĉ; then
-y·z = t + x·(z − tĉ)/(x·ĉ) and
+**Scores over a cell.** Directions have length N(v) = 1, N dual to the norm of the costs; v = x/N(x)
+for a point x of the box. Let a = c/N(c), and g a vector with g·a = 1 and g·x ≤ N(x) over the box:
 
-    |y·z − t| ≤ e = Σ_j g_j |z_j − t ĉ_j|,
+    l2    g = a = c/‖c‖                            μ = (‖c‖² − Σ h_j|c_j|)/‖c‖
+    l1    g = the facet's own axis, with its sign   μ = 1; N(x) = max|x_j| = 1, so that v = x
+    linf  g_j = the sign of x_j over the box, or    μ = Σ (|c_j| − h_j) over the known signs
+          0 if it has both (then c_j = 0)
 
-because c·(z − tĉ) = 0. So v·z is at most t + e (times cos α if that is negative), and at least
-t − e (times cos α if that is positive).
+with μ = min g·x over the box. Scaled to g·x = 1, a point of the cell is y = x/(g·x), and v = κy
+with κ = (g·x)/N(x) ≤ 1. From below κ is at least cos α = 1/√(1 + Σ (h_j/μ)²) for l2, 1 for l1, and
+μ/(μ + Σ h_j), the sum over open signs, for linf. For a vector z let t = a·z; then
+y·z = t + x·(z − tg)/(g·x), and
+
+    |y·z − t| ≤ e = Σ_j (h_j/μ) |z_j − t g_j|,
+
+because c·(z − tg) = 0. So v·z is at most t + e (times the least κ if that is negative), and at
+least t − e (times the least κ if that is positive).
+
+**Rates.** What soft density is multiplied by is v·p for l2, and g·p for l1, the same all over a
+facet. For linf it is g·p plus ±p_j for every open sign. On the edges between facets agents do what
+is best for quality (l1), or leave features of weight 0 alone (linf); either way a rule there has no
+more than the best of the facets that meet in it, of which some leaf is a part.
 
 **Agents in a node.** With scores in [lo, hi], agent i's distance d = b − score lies in
 [b0 − hi, b1 − lo] = [least, most]. If most < 0 or least > ℓ it is out of the margin all over the
@@ -56,8 +69,9 @@ import numpy as np
 
 from mipmech.budget import Stop, Timer
 from mipmech.errors import InputError
+from mipmech.model.costs.pricing import Norm
 from mipmech.model.edge_of_reach import steady
-from mipmech.model.geometry import Geometry
+from mipmech.model.geometry import Geometry, sizes
 from mipmech.model.grading import Recount
 from mipmech.model.mechanism import Mechanism, from_reduced
 from mipmech.model.thresholds import best_threshold
@@ -85,13 +99,19 @@ ROOM = 2e-9
 RELATIVE = 1 + Fraction(1, 10**12)
 
 
-def rounding_of_scores(y: Floats, reach: Floats) -> Floats:
+# The costs' norms as the compiled code knows them.
+NORMS: dict[Norm, int] = {"l2": kernel.L2, "l1": kernel.L1, "linf": kernel.LINF}
+
+
+def rounding_of_scores(y: Floats, reach: Floats, norm: Norm = "l2") -> Floats:
     """What computing scores over cells and comparing them with reaches may be off by, (m,) array.
 
-    y : (d, m) array. A score takes a few sums of d products; a comparison one rounding.
+    y : (d, m) array. A score takes a few sums of d products; a comparison one rounding. For linf
+    each of the d products may be as large as the whole score.
     """
-    lengths = np.sqrt((y**2).sum(axis=0))
-    rounded: Floats = 64 * (len(y) + 2) * EPSILON * lengths + 16 * EPSILON * reach
+    lengths = sizes(y.T, norm)
+    terms = len(y) + 2 if norm != "linf" else (len(y) + 2) * max(1, len(y))
+    rounded: Floats = 64 * terms * EPSILON * lengths + 16 * EPSILON * reach
     return rounded
 
 
@@ -219,7 +239,7 @@ def _above(search: CellSearch) -> Fraction:
 def _doubt(problem: CellProblem) -> float:
     """What sums over all agents may be off by."""
     m = problem.y.shape[1]
-    size = np.sqrt((problem.y**2).sum(axis=0)) + np.abs(problem.shift) + problem.reach
+    size = problem.lengths + np.abs(problem.shift) + problem.reach
     return float(8 * (m + 64) * EPSILON * (problem.weight @ size))
 
 
@@ -231,13 +251,13 @@ def gain_problem(geometry: Geometry, etas: Floats | None = None) -> CellProblem:
     counts = geometry.weight > 0
     z = np.ascontiguousarray(geometry.z[counts].T)
     reach = np.ascontiguousarray(geometry.reach[counts])
-    slack = geometry.rounding.z[counts] + rounding_of_scores(z, reach)
+    slack = geometry.rounding.z[counts] + rounding_of_scores(z, reach, geometry.norm)
     rates = np.empty(0) if etas is None else np.sort(etas)
     # What v·p may be off by, and the band within which η counts as met.
     band = geometry.rounding.p + (2 * geometry.band + 64 * EPSILON) * geometry.p_norm
     return CellProblem(
         kernel.GAIN, z, np.zeros(z.shape[1]), slack, reach, geometry.weight[counts].copy(),
-        geometry.p.copy(), rates, band,
+        geometry.p.copy(), rates, band, norm=NORMS[geometry.norm],
     )  # fmt: skip
 
 
@@ -282,8 +302,7 @@ class GainSearch:
         """
         if executor is not None:
             ExecutorPool(executor, warm).wake()
-        p = self.geometry.p
-        self.search.look((p / np.linalg.norm(p))[None, :])
+        self.search.look(self.geometry.steepest[None, :])
         return self.search.run(self.timer.budget.threads, most, executor)
 
     @property

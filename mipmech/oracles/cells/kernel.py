@@ -29,6 +29,8 @@ Floats = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 
 DENSITY, SOFT, GAIN = 0, 1, 2
+# The norms of the costs; what is dual to each says which directions have length 1.
+L2, L1, LINF = 0, 1, 2
 # Symbols of the tree, in preorder: a leaf, a cut of the thresholds, a block that follows elsewhere;
 # 2 + j is a cut across side j.
 LEAF, CUT_THRESHOLDS, CUT_SIDE, BLOCK = 0, 1, 2, 255
@@ -42,6 +44,8 @@ STEEPEST = 64.0
 SLOWEST = 1024.0
 # What a sum of lines may be off by, as a share of their sizes: those of a node are few.
 ROUNDED = 2.0**-43
+# A range that may stick out of another by this many lengths is never inside for good.
+EVERYTHING = 2.0**10
 # Rounds of tilting, and the most open agents for which it is tried.
 SWEEPS = 2
 EVERY = 3
@@ -79,25 +83,49 @@ def _entry(function: Any) -> Any:
 
 
 @_inner
-def _cell(centres, halves, level, unit, widths):  # type: ignore[no-untyped-def]
-    """The centre's direction ĉ into ``unit``, h_j/μ into ``widths``.
+def _cell(norm, centres, halves, level, unit, dual, widths):  # type: ignore[no-untyped-def]
+    """The centre's direction a into ``unit``, g into ``dual``, h_j/μ into ``widths`` (`engine`).
 
-    Returns cos α from below, and by how much the range of scores that is computed for a smaller
+    Returns κ from below, and by how much the range of scores that is computed for a smaller
     cell within this one may stick out of this one's: in lengths, and in widths of the range.
     """
     d = unit.shape[0]
+    if d == 0:
+        return 1.0, 0.0, 0.0
+    if norm == L1:
+        for j in range(d):
+            unit[j], widths[j] = centres[level, j], halves[level, j]
+            dual[j] = centres[level, j] if halves[level, j] == 0.0 else 0.0
+        return 1.0, ROUNDED, 0.0
     square = 0.0
     inner = 0.0
+    if norm == LINF:
+        loose = 0.0
+        for j in range(d):
+            dual[j] = 0.0
+            if centres[level, j] == 0.0:
+                loose += halves[level, j]
+                continue
+            dual[j] = 1.0 if centres[level, j] > 0.0 else -1.0
+            square += abs(centres[level, j])
+            inner += halves[level, j]
+        shortest = square - inner
+        for j in range(d):
+            unit[j] = centres[level, j] / square
+            widths[j] = halves[level, j] / shortest
+        ratio = (square + inner + loose) / shortest
+        # Where signs are open, scores of smaller cells are measured on another scale: none of that
+        # is for good.
+        return shortest / (shortest + loose), EVERYTHING if loose > 0.0 else ROUNDED, ratio - 1.0
     for j in range(d):
         square += centres[level, j] * centres[level, j]
         inner += halves[level, j] * abs(centres[level, j])
-    if d == 0:
-        return 1.0, 0.0, 0.0
     length = np.sqrt(square)
     shortest = (square - inner) / length
     spread = 0.0
     for j in range(d):
         unit[j] = centres[level, j] / length
+        dual[j] = unit[j]
         widths[j] = halves[level, j] / shortest
         spread += widths[j] * widths[j]
     longest = np.sqrt(1.0 + spread)
@@ -106,7 +134,7 @@ def _cell(centres, halves, level, unit, widths):  # type: ignore[no-untyped-def]
 
 
 @_inner
-def _range(y, unit, widths, cosine):  # type: ignore[no-untyped-def]
+def _range(y, unit, dual, widths, cosine):  # type: ignore[no-untyped-def]
     """The least and the greatest y·v over a cell, for the vector in the last d numbers of y."""
     d = unit.shape[0]
     first = y.shape[0] - d
@@ -115,7 +143,7 @@ def _range(y, unit, widths, cosine):  # type: ignore[no-untyped-def]
         t += unit[j] * y[first + j]
     e = 0.0
     for j in range(d):
-        e += widths[j] * abs(y[first + j] - t * unit[j])
+        e += widths[j] * abs(y[first + j] - t * dual[j])
     low, high = t - e, t + e
     if low > 0.0:
         low *= cosine
@@ -125,7 +153,54 @@ def _range(y, unit, widths, cosine):  # type: ignore[no-untyped-def]
 
 
 @_inner
-def _ranges(y, shift, slack, start, count, unit, widths, cosine, t, low, high):  # type: ignore[no-untyped-def]
+def _rates(norm, p, unit, dual, widths, cosine):  # type: ignore[no-untyped-def]
+    """The least and the greatest rate over a cell."""
+    if norm == L2:
+        return _range(p, unit, dual, widths, cosine)
+    middle, loose = 0.0, 0.0
+    for j in range(unit.shape[0]):
+        middle += dual[j] * p[j]
+        if norm == LINF and dual[j] == 0.0:
+            loose += abs(p[j])
+    return middle - loose, middle + loose
+
+
+@_inner
+def _rate_at(norm, p, unit):  # type: ignore[no-untyped-def]
+    """The rate of a direction of length 1."""
+    rate, greatest = 0.0, 0.0
+    for j in range(unit.shape[0]):
+        if norm == L2:
+            rate += unit[j] * p[j]
+            continue
+        sign = 1.0 if unit[j] > 0.0 else -1.0
+        size = sign * unit[j]
+        if norm == LINF:
+            rate += sign * p[j] if size > 0.0 else 0.0
+        elif size > greatest or (size == greatest and sign * p[j] > rate):
+            rate, greatest = sign * p[j], size
+    return rate
+
+
+@_inner
+def _normalise(norm, unit):  # type: ignore[no-untyped-def]
+    """Make the length of a direction 1."""
+    total = 0.0
+    for j in range(unit.shape[0]):
+        if norm == L2:
+            total += unit[j] * unit[j]
+        elif norm == LINF:
+            total += abs(unit[j])
+        else:
+            total = max(total, abs(unit[j]))
+    if norm == L2:
+        total = np.sqrt(total)
+    for j in range(unit.shape[0]):
+        unit[j] /= total
+
+
+@_inner
+def _ranges(y, shift, slack, start, count, unit, dual, widths, cosine, t, low, high):  # type: ignore[no-untyped-def]
     """The score at the centre, and the range of scores, of ``count`` agents from ``start`` on.
 
     Loops over agents inside loops over coordinates: that is what compilers can vectorise.
@@ -139,7 +214,7 @@ def _ranges(y, shift, slack, start, count, unit, widths, cosine, t, low, high): 
         for i in range(count):
             t[i] += c * y[j, start + i]
     for j in range(d):
-        c, h = unit[j], widths[j]
+        c, h = dual[j], widths[j]
         if h > 0.0:
             for i in range(count):
                 high[i] += h * abs(y[j, start + i] - t[i] * c)
@@ -152,8 +227,8 @@ def _ranges(y, shift, slack, start, count, unit, widths, cosine, t, low, high): 
 
 @_inner
 def _bound(  # type: ignore[no-untyped-def]
-    kind, y, shift, slack, reach, weight, index, start, count, out,
-    unit, widths, cosine, out_by, out_share, b0, b1, p, sums, level, inside, effects, work,
+    kind, norm, y, shift, slack, reach, weight, index, start, count, out,
+    unit, dual, widths, cosine, out_by, out_share, b0, b1, p, sums, level, inside, effects, work,
     centre, lows, highs, lengths, finest,
 ):  # fmt: skip
     """Bound a node.
@@ -168,7 +243,7 @@ def _bound(  # type: ignore[no-untyped-def]
     whether some open agent's scores (or u·p) differ by more than rounding.
     """
     d = unit.shape[0]
-    _ranges(y, shift, slack, start, count, unit, widths, cosine, centre, lows, highs)
+    _ranges(y, shift, slack, start, count, unit, dual, widths, cosine, centre, lows, highs)
     mixed = work  # W, C, S of the open agents' linear estimates
     for j in range(d + 2):
         mixed[j] = 0.0
@@ -213,7 +288,7 @@ def _bound(  # type: ignore[no-untyped-def]
             mass += w
             along += w * abs(t)
             for j in range(d):
-                effects[1 + j] += w * abs(y[j, place] - t * unit[j])
+                effects[1 + j] += w * abs(y[j, place] - t * dual[j])
             if kind != DENSITY:
                 top = min(most, far)
                 base = min(least, 0.0)
@@ -250,11 +325,11 @@ def _bound(  # type: ignore[no-untyped-def]
         for j in range(d):
             effects[1 + j] = (2.0 * effects[1 + j] + widths[j] * along) * widths[j]
         return bound, kept, ends, rough
-    low, _ = _range(inside, unit, widths, cosine)
+    low, _ = _range(inside, unit, dual, widths, cosine)
     first = inside[0] * b1 - inside[1] - low + alone
     for j in range(d + 2):
         mixed[j] += inside[j]
-    low, _ = _range(mixed, unit, widths, cosine)
+    low, _ = _range(mixed, unit, dual, widths, cosine)
     second = mixed[0] * b1 - mixed[1] - low + constant
     bound = max(0.0, min(first, second))
     effects[0] = (b1 - b0) * (inside[0] + mass)
@@ -264,17 +339,21 @@ def _bound(  # type: ignore[no-untyped-def]
     # Of second order: what lies along the centre's direction, and p.
     along += abs(t) + bound
     for j in range(d):
-        first_order = effects[1 + j] + abs(inside[2 + j] - t * unit[j])
+        first_order = effects[1 + j] + abs(inside[2 + j] - t * dual[j])
         effects[1 + j] = (2.0 * first_order + widths[j] * along) * widths[j]
     if kind == GAIN:
-        _, rate = _range(p, unit, widths, cosine)
+        _, rate = _rates(norm, p, unit, dual, widths, cosine)
         if rate <= 0.0:
             return 0.0, kept, ends, rough
         t = 0.0
         for j in range(d):
             t += unit[j] * p[j]
         for j in range(d):
-            change = widths[j] * abs(p[j] - t * unit[j])
+            change = 0.0
+            if norm == L2:
+                change = widths[j] * abs(p[j] - t * unit[j])
+            elif norm == LINF and dual[j] == 0.0:  # a sign that is open
+                change = abs(p[j]) + rate * widths[j]
             effects[1 + j] += 2.0 * change * bound / rate
             if change > FINEST_RATE * rate:
                 rough = True
@@ -284,11 +363,13 @@ def _bound(  # type: ignore[no-untyped-def]
 
 @_inner
 def _tilted_bound(  # type: ignore[no-untyped-def]
-    kind, y, shift, slack, reach, weight, lengths, out, kept, unit, widths, cosine, b0, b1, p,
-    sums, level, total, pull, residual, slopes, offers, places, centre, lows, highs, touch,
+    kind, norm, y, shift, slack, reach, weight, lengths, out, kept, unit, dual, widths, cosine,
+    b0, b1, p, sums, level, total, pull, residual, slopes, offers, places,
+    centre, lows, highs, touch,
 ):  # fmt: skip
-    """The bound with tilted estimates (see `cells`)."""
+    """The bound with tilted estimates (see `engine`)."""
     d = unit.shape[0]
+    bent = kind == GAIN and norm == L2  # else the rate is no matter of the lines
     middle, room = 0.5 * (b0 + b1), 0.5 * (b1 - b0)
     rate = 1.0
     for j in range(d):
@@ -329,7 +410,7 @@ def _tilted_bound(  # type: ignore[no-untyped-def]
         for j in range(d):
             total[2 + j] += a * y[j, place]
         constant += w * far
-    if kind == GAIN:
+    if bent:
         rate, square = 0.0, 0.0
         along = total[0] * middle - total[1] + constant
         for j in range(d):
@@ -345,7 +426,7 @@ def _tilted_bound(  # type: ignore[no-untyped-def]
     for j in range(d):
         t += unit[j] * (pull[j] - total[2 + j])
     for j in range(d):
-        residual[1 + j] = pull[j] - total[2 + j] - t * unit[j]
+        residual[1 + j] = pull[j] - total[2 + j] - t * dual[j]
     for _ in range(SWEEPS):
         for place in range(out, out + kept):
             i = place - out
@@ -360,7 +441,7 @@ def _tilted_bound(  # type: ignore[no-untyped-def]
                 if j == 0:
                     point, heavy = a - residual[0], room
                 else:
-                    r = y[j - 1, place] - t * unit[j - 1]
+                    r = y[j - 1, place] - t * dual[j - 1]
                     heavy = widths[j - 1] * abs(r)
                     if heavy == 0.0:
                         continue
@@ -388,7 +469,7 @@ def _tilted_bound(  # type: ignore[no-untyped-def]
             total[1] += change * (shift[place] - slack[place] + reach[place])
             for j in range(d):
                 total[2 + j] += change * y[j, place]
-                residual[1 + j] -= change * (y[j, place] - t * unit[j])
+                residual[1 + j] -= change * (y[j, place] - t * dual[j])
     # Lines were drawn with the least score that rounding allows; on a falling line the greatest
     # counts. A steep one adds a multiple of a whole vector to the sums, which rounds accordingly.
     for place in range(out, out + kept):
@@ -404,29 +485,32 @@ def _tilted_bound(  # type: ignore[no-untyped-def]
     for j in range(d):
         t += unit[j] * total[2 + j]
     value -= t
-    low, high = _range(total, unit, widths, cosine)
+    low, high = _range(total, unit, dual, widths, cosine)
     up, down = spread + t - low, -spread + t - high
     if kind != GAIN:
         return value + up
+    if norm != L2:
+        _, rate = _rates(norm, p, unit, dual, widths, cosine)
+        return rate * (value + up)
     for j in range(d):
         pull[j] = value * p[j] - rate * total[2 + j]
     t = 0.0
     for j in range(d):
         t += unit[j] * pull[j]
-    _, high = _range(pull, unit, widths, cosine)
+    _, high = _range(pull, unit, dual, widths, cosine)
     first = abs(rate) * spread + high - t
-    low, high = _range(p, unit, widths, cosine)
+    low, high = _range(p, unit, dual, widths, cosine)
     low -= rate
     high -= rate
     return rate * value + first + max(low * down, high * up, low * up, high * down)
 
 
 @_inner
-def _no_value(rates, p, unit, widths, cosine, band):  # type: ignore[no-untyped-def]
-    """Whether none of these values of u·p, ascending, is taken in a cell."""
+def _no_value(rates, norm, p, unit, dual, widths, cosine, band):  # type: ignore[no-untyped-def]
+    """Whether none of these rates, ascending, is taken in a cell."""
     if rates.shape[0] == 0:
         return False
-    low, high = _range(p, unit, widths, cosine)
+    low, high = _rates(norm, p, unit, dual, widths, cosine)
     # The first that is not below the range.
     place, beyond = 0, rates.shape[0]
     while place < beyond:
@@ -469,7 +553,7 @@ def _sort(order, keys, spare, count):  # type: ignore[no-untyped-def]
 
 @_inner
 def _at_centre(  # type: ignore[no-untyped-def]
-    kind, y, shift, reach, weight, start, count, unit, b0, b1, p, sums, level,
+    kind, norm, y, shift, reach, weight, start, count, unit, b0, b1, p, sums, level,
     scores, ends, by_score, by_end, spare,
 ):  # fmt: skip
     """The best threshold in [b0, b1] along the centre's direction: its value, and itself."""
@@ -483,9 +567,7 @@ def _at_centre(  # type: ignore[no-untyped-def]
         by_score[i] = i
     rate = 1.0
     if kind == GAIN:
-        rate = 0.0
-        for j in range(d):
-            rate += unit[j] * p[j]
+        rate = _rate_at(norm, p, unit)
         if rate <= 0.0:
             return 0.0, b1
     _sort(by_score, scores, spare, count)
@@ -519,7 +601,7 @@ def _at_centre(  # type: ignore[no-untyped-def]
 
 @_entry
 def climb(  # type: ignore[no-untyped-def]
-    kind, y, shift, reach, weight, p, v, steps, values,
+    kind, norm, y, shift, reach, weight, p, v, steps, values,
     unit, sums, scores, ends, by_score, by_end, spare,
 ):  # fmt: skip
     """The best value along each direction, (n, d), over all thresholds, into ``values``.
@@ -534,14 +616,11 @@ def climb(  # type: ignore[no-untyped-def]
             for j in range(d):
                 unit[j] = v[i, j]
             if step >= 0:
-                square = 0.0
                 for j in range(d):
                     unit[j] += steps[i, step, j]
-                    square += unit[j] * unit[j]
-                for j in range(d):
-                    unit[j] /= np.sqrt(square)
+                _normalise(norm, unit)
             value, _ = _at_centre(
-                kind, y, shift, reach, weight, 0, shift.shape[0], unit, -np.inf, np.inf, p,
+                kind, norm, y, shift, reach, weight, 0, shift.shape[0], unit, -np.inf, np.inf, p,
                 sums, level, scores, ends, by_score, by_end, spare,
             )  # fmt: skip
             if step < 0 or value > values[i]:
@@ -552,10 +631,10 @@ def climb(  # type: ignore[no-untyped-def]
 
 @_entry
 def search_block(  # type: ignore[no-untyped-def]
-    kind, y, shift, slack, reach, weight, lengths, index, count,
+    kind, norm, y, shift, slack, reach, weight, lengths, index, count,
     centres, halves, sums, lows, highs, begins, counts, cuts, done,
     p, rates, band, cut, factor, finest, touch, budget, most_left, most_agents_left,
-    unit, widths, effects, work, inside, pull, residual, slopes, offers, places,
+    unit, dual, widths, effects, work, inside, pull, residual, slopes, offers, places,
     mid_scores, low_scores, high_scores, by_score, by_end, spare,
     code, left, left_agents, best_v,
 ):  # fmt: skip
@@ -587,19 +666,20 @@ def search_block(  # type: ignore[no-untyped-def]
             if level > 0:
                 start, count = begins[level - 1], counts[level - 1]
                 out = start + count
-            cosine, out_by, out_share = _cell(centres, halves, level, unit, widths)
+            cosine, out_by, out_share = _cell(norm, centres, halves, level, unit, dual, widths)
             value, kept, ends, rough = _bound(
-                kind, y, shift, slack, reach, weight, index, start, count, out,
-                unit, widths, cosine, out_by, out_share, lows[level], highs[level], p,
+                kind, norm, y, shift, slack, reach, weight, index, start, count, out,
+                unit, dual, widths, cosine, out_by, out_share, lows[level], highs[level], p,
                 sums, level, inside, effects, work, mid_scores, low_scores, high_scores, lengths,
                 finest,
             )  # fmt: skip
             seen += count + A_NODE
             if kind != DENSITY and ends and value > cut and kept <= MOST_TILTED:
                 other = _tilted_bound(
-                    kind, y, shift, slack, reach, weight, lengths, out, kept, unit, widths, cosine,
-                    lows[level], highs[level], p, sums, level, work, pull, residual, slopes, offers,
-                    places, mid_scores, low_scores, high_scores, touch,
+                    kind, norm, y, shift, slack, reach, weight, lengths, out, kept,
+                    unit, dual, widths, cosine, lows[level], highs[level], p, sums, level,
+                    work, pull, residual, slopes, offers, places,
+                    mid_scores, low_scores, high_scores, touch,
                 )  # fmt: skip
                 seen += 3 * kept
                 if other < value:
@@ -609,7 +689,7 @@ def search_block(  # type: ignore[no-untyped-def]
             if not ends:
                 # The best threshold of every direction is some agent's end: not in here.
                 value = 0.0
-            elif value > cut and not _no_value(rates, p, unit, widths, cosine, band):
+            elif value > cut and not _no_value(rates, norm, p, unit, dual, widths, cosine, band):
                 most = 0.0
                 middle = 0.5 * (lows[level] + highs[level])
                 if highs[level] - lows[level] > finest and lows[level] < middle < highs[level]:
@@ -632,8 +712,9 @@ def search_block(  # type: ignore[no-untyped-def]
             full = level == DEPTH or out + 2 * kept > room
             if length == 1 or (level % EVERY == 0 and kept <= FEW) or spent or full:
                 found, _ = _at_centre(
-                    kind, y, shift, reach, weight, out, kept, unit, lows[level], highs[level], p,
-                    sums, level, low_scores, high_scores, by_score, by_end, spare,
+                    kind, norm, y, shift, reach, weight, out, kept, unit,
+                    lows[level], highs[level], p, sums, level,
+                    low_scores, high_scores, by_score, by_end, spare,
                 )  # fmt: skip
                 seen += 4 * kept
                 if found > cut and rates.shape[0] > 0:

@@ -128,7 +128,7 @@ class CellSearch:
         if problem.kind == kernel.GAIN:
             v *= np.where(v @ problem.p < 0, -1.0, 1.0)[:, None]
         if d:
-            v /= np.linalg.norm(v, axis=1)[:, None]
+            v = problem.unit(v)
         if seeds is not None:
             v = np.vstack([seeds, v])
         top = v[np.argsort(-part.values(v), kind="stable")[:ISLANDS]]
