@@ -67,7 +67,7 @@ def density_model(
     z : (m, k) array; reach, weight : (m,) arrays; p : (k,) array p̂, a unit vector, or None
     eta : (low, high), relative to ‖p‖
     """
-    model, _ = compose(z, reach, p, eta, options)
+    model = compose(z, reach, p, eta, options)
     add_cliques(model, options.get("cliques", ()))
     add_objective(model, model.s, weight, options.get("at_least"))
     return model
@@ -87,8 +87,8 @@ def compose(
     eta: tuple[float, float],
     options: Options,
     soft: bool = False,
-) -> tuple[ConcreteModel, Floats]:
-    """The parts that both densities share; returns the model and ℓ + δ, an (m,) array."""
+) -> ConcreteModel:
+    """The parts that both densities share."""
     z = finite("z", z, np.shape(z))
     m, k = z.shape
     reach = finite("reach", reach, (m,))
@@ -112,7 +112,7 @@ def compose(
     add_margin(
         model, z, reach, lowest=lowest, highest=highest, window=window, widen=widen, near=not soft
     )
-    return model, reach + finite("widen", widen, (m,))
+    return model
 
 
 def add_objective(

@@ -114,7 +114,10 @@ def add_margin(
 def set_margin(
     model: ConcreteModel, *, lowest: Floats, highest: Floats, window: tuple[float, float]
 ) -> None:
-    """Move a model built by `add_margin` to other ranges of the scores and another window of b."""
+    """Move a model built by `add_margin` to other ranges of the scores and another window of b.
+
+    ``model.longest`` is T_i, how far agent i can move at most; the soft density has it as bound.
+    """
     reach, widen = model.margin_reach, model.margin_widen
     reach, lowest, highest, widen = _checked(len(reach), reach, lowest, highest, widen)
     bottom, top = window = _ordered(window)
@@ -123,6 +126,12 @@ def set_margin(
     _store(model.beyond, beyond)
     _store(model.near_limit, above + widen)
     _store(model.far_limit, beyond + reach + widen)
+    longest = np.minimum(reach, np.maximum(0.0, top - lowest)) + widen
+    _store(model.longest, longest)
+    moves = model.component("t")
+    if moves is not None:  # the soft density
+        for i, most in enumerate(longest.tolist()):
+            moves[i].setub(most)
     model.b.setlb(bottom)
     model.b.setub(top)
     out = (lowest - widen > top + ROUNDING) | (highest + reach + widen < bottom - ROUNDING)
@@ -186,6 +195,7 @@ def _add(
     model.beyond = _param(beyond)
     model.near_limit = _param(above + widen)
     model.far_limit = _param(beyond + reach + widen)
+    model.longest = _param(reach + widen)
     scores = [row(z[i], model.u) for i in agents]
 
     def near_row(model: ConcreteModel, i: int) -> Any:
