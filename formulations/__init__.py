@@ -13,6 +13,14 @@ if TYPE_CHECKING:
     from formulations.cliques import add_cliques, clique_cover, conflicts
     from formulations.density import density_model, set_cutoff
     from formulations.eta import add_eta, set_eta
+    from formulations.facets import (
+        CrossPolytope,
+        CrossPolytopeFacet,
+        CubeFacet,
+        Surface,
+        all_facets,
+        set_facet,
+    )
     from formulations.margin import add_margin, big_m, naive_margin, set_margin, support
     from formulations.soft_density import soft_density_model
     from formulations.unit_norm import (
@@ -30,16 +38,20 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
-    "Box", "Cone", "Cones", "Exact", "Secant", "Size", "UnitNorm", "add_cliques", "add_eta",
-    "add_margin", "big_m", "cell", "clique_cover", "conflicts", "cube", "density_model",
-    "naive_margin", "set_cone", "set_cutoff", "set_eta", "set_margin", "soft_density_model",
-    "support", "tangents",
+    "Box", "Cone", "Cones", "CrossPolytope", "CrossPolytopeFacet", "CubeFacet", "Exact", "Secant",
+    "Size", "Surface", "UnitNorm", "add_cliques", "add_eta", "add_margin", "all_facets", "big_m",
+    "cell", "clique_cover", "conflicts", "cube", "density_model", "naive_margin", "set_cone",
+    "set_cutoff", "set_eta", "set_facet", "set_margin", "soft_density_model", "support", "tangents",
 ]  # fmt: skip
 
 _HOME = {
     **dict.fromkeys(["add_cliques", "clique_cover", "conflicts"], "cliques"),
     **dict.fromkeys(["density_model", "set_cutoff"], "density"),
     **dict.fromkeys(["add_eta", "set_eta"], "eta"),
+    **dict.fromkeys(
+        ["CrossPolytope", "CrossPolytopeFacet", "CubeFacet", "Surface", "all_facets", "set_facet"],
+        "facets",
+    ),
     **dict.fromkeys(["add_margin", "big_m", "naive_margin", "set_margin", "support"], "margin"),
     "soft_density_model": "soft_density",
 }

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pyomo.environ import ConcreteModel, Constraint
 
-from formulations.arrays import ROUNDING, Floats, finite
+from formulations.arrays import ROUNDING, Bounds, Floats, finite
+from formulations.facets import Surface
 from formulations.margin import support
 from formulations.rows import linear
 
@@ -23,6 +24,8 @@ def conflicts(
     high: float,
     widen: float | Floats = 0.0,
     pairs: NDArray[np.integer[Any]] | None = None,
+    over: Surface | None = None,
+    box: Bounds | None = None,
 ) -> nx.Graph:
     """The graph of agents that are never in the margin together.
 
@@ -37,18 +40,27 @@ def conflicts(
     allowed directions are connected, every value in [lo, hi] occurs, and "if" is "iff". In one or
     two dimensions they may be two arcs, and some conflicts are not seen.
 
+    ``over`` a facet, the allowed directions are those of the facet, or of its part in the box; they
+    are no Euclidean unit vectors, and p must be None. A facet is convex, so "if" is "iff" in every
+    dimension, as long as the facet knows its exact ranges.
+
     z : (m, k) array; reach : (m,) array; p, low, high as in `support`; widen : δ, a number or
     (m,) array; pairs : (r, 2) array of the pairs to look at, all if None
     """
+    if over is not None and (p is not None or (low, high) != (-1, 1)):
+        raise ValueError("over a facet there is no η: p None, low -1, high 1")
+    if over is None and box is not None:
+        raise ValueError("a box is a part of a facet: say which, with over")
     m = len(z)
     reach, widen = finite("reach", reach, (m,)), finite("widen", widen, (m,))
     first, second = np.triu_indices(m, 1) if pairs is None else np.asarray(pairs, dtype=int).T
-    lowest, highest = support(z[first] - z[second], p, low, high)
+    apart = z[first] - z[second]
+    lowest, highest = over.ranges(apart, box) if over else support(apart, p, low, high)
     slack = widen[first] + widen[second] + ROUNDING
-    apart = (lowest > reach[second] + slack) | (highest < -(reach[first] + slack))
+    never = (lowest > reach[second] + slack) | (highest < -(reach[first] + slack))
     graph = nx.Graph()
     graph.add_nodes_from(range(m))
-    graph.add_edges_from(zip(first[apart].tolist(), second[apart].tolist(), strict=True))
+    graph.add_edges_from(zip(first[never].tolist(), second[never].tolist(), strict=True))
     return graph
 
 

@@ -11,6 +11,7 @@ from pyomo.environ import ConcreteModel, Constraint, Objective, Param, maximize
 from formulations.arrays import Bounds, Floats, finite
 from formulations.cliques import add_cliques
 from formulations.eta import add_eta
+from formulations.facets import Surface
 from formulations.margin import add_margin, support
 from formulations.rows import linear
 from formulations.unit_norm import UnitNorm
@@ -19,14 +20,16 @@ from formulations.unit_norm import UnitNorm
 class Options(TypedDict, total=False):
     """Further arguments of both densities; only the norm must be given.
 
-    norm : the approximation N of the unit sphere
+    norm : the approximation N of the unit sphere; or a `Surface`, a facet of the dual unit sphere
+        of l1 or linf costs, with p None and eta (−1, 1): u is no Euclidean unit vector then
     lowest, highest : (m,) arrays, range of u·z_i over the directions in question, by default
-        `support`; pass smaller ones if N is a part of the sphere
+        `support`, of a surface its own `ranges`; pass smaller ones if N is a part of the sphere
     window : the range of b
     widen : δ of `margin`, a number or (m,) array
     cliques : agents of which at most one is covered
     at_least : adds the row ``cutoff``: objective ≥ at_least, which `set_cutoff` moves
-    box : bounds of the coordinates of u, by default their range over the allowed directions
+    box : bounds of the coordinates of u, by default their range over the allowed directions; of a
+        surface, any box, and the part of it in there is meant
     """
 
     norm: Required[UnitNorm]
@@ -49,6 +52,8 @@ def density_model(
 ) -> ConcreteModel:
     """Maximise Σ ω_i s_i over u ∈ N, b in the window, η_low ≤ u·p̂ ≤ η_high, in the margin.
 
+    On a `Surface` this is the density over all its directions: no η, and the rate does the rest.
+
     *Window.* Let C be the agents covered by (u, b). All their intervals [u·z_i, u·z_i + ℓ_i]
     contain b. The largest left end, b' = max_C u·z_i, is ≤ b, so it is below every right end, and
     it is above every left end: (u, b') covers C too. So b may be taken as the score of an agent,
@@ -62,7 +67,7 @@ def density_model(
     z : (m, k) array; reach, weight : (m,) arrays; p : (k,) array p̂, a unit vector, or None
     eta : (low, high), relative to ‖p‖
     """
-    model, _ = compose(z, reach, p, eta, options)
+    model = compose(z, reach, p, eta, options)
     add_cliques(model, options.get("cliques", ()))
     add_objective(model, model.s, weight, options.get("at_least"))
     return model
@@ -82,27 +87,32 @@ def compose(
     eta: tuple[float, float],
     options: Options,
     soft: bool = False,
-) -> tuple[ConcreteModel, Floats]:
-    """The parts that both densities share; returns the model and ℓ + δ, an (m,) array."""
+) -> ConcreteModel:
+    """The parts that both densities share."""
     z = finite("z", z, np.shape(z))
     m, k = z.shape
     reach = finite("reach", reach, (m,))
     widen = options.get("widen", 0.0)
     lowest, highest = options.get("lowest"), options.get("highest")
+    norm, within = options["norm"], options.get("box")
+    surface = norm if isinstance(norm, Surface) else None
+    if surface is not None and (p is not None or tuple(eta) != (-1, 1)):
+        raise ValueError("η is a cosine, and u is no unit vector on a facet: p None, eta (-1, 1)")
     if lowest is None or highest is None:
-        least, most = support(z, p, *eta)
+        least, most = surface.ranges(z, within) if surface else support(z, p, *eta)
         lowest = least if lowest is None else lowest
         highest = most if highest is None else highest
     ends = reach if soft else 0.0  # the best threshold is some score, or the end of some reach
     window = options.get("window") or (float(np.min(lowest + ends)), float(np.max(highest + ends)))
-    box = options.get("box") or support(np.eye(k), p, *eta)
+    if within is None:
+        within = surface.box(k) if surface else support(np.eye(k), p, *eta)
     model = ConcreteModel()
-    options["norm"].add(model, k, box)
+    norm.add(model, k, within)
     add_eta(model, p, *eta)
     add_margin(
         model, z, reach, lowest=lowest, highest=highest, window=window, widen=widen, near=not soft
     )
-    return model, reach + finite("widen", widen, (m,))
+    return model
 
 
 def add_objective(

@@ -5,9 +5,10 @@ Agent i is in the margin of (u, b) iff 0 ≤ b − u·z_i ≤ ℓ_i. The model s
     u·z_i − b       ≤ M⁺_i (1 − s_i) + δ_i        (near:  not beyond the threshold)
     b − u·z_i − ℓ_i ≤ M⁻_i (1 − s_i) + δ_i        (far:   not out of reach)
 
-δ_i ≥ 0 (``widen``) is what the slab is widened by on each side to cover the solver's tolerance. M
-is never a constant: it is what the left side can be at most, over the directions in question and
-the window of b.
+u is of length 1 in the norm that measures rules: Euclidean, or the dual norm of l1 or linf costs
+(`facets`). δ_i ≥ 0 (``widen``) is what the slab is widened by on each side to cover the solver's
+tolerance. M is never a constant: it is what the left side can be at most, over the directions in
+question and the window of b.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ NAIVE_M = 1e5
 
 
 def support(z: Floats, p: Floats | None, low: float, high: float) -> tuple[Floats, Floats]:
-    """The exact range of u·z_i over unit vectors u with low ≤ u·p̂ ≤ high.
+    """The exact range of u·z_i over Euclidean unit vectors u with low ≤ u·p̂ ≤ high.
+
+    Over a facet of the dual unit sphere of l1 or linf costs, ask the facet (`Surface.ranges`).
 
     Split z = (z·p̂) p̂ + rest, q = ‖rest‖, and u likewise with u·p̂ = cos θ, so that the rest of u has
     length sin θ ≥ 0 and any direction. For fixed θ the scores fill
@@ -74,7 +77,8 @@ def big_m(
 
     The score u·z_i − b is at most highest_i − b_low, and b − u·z_i − ℓ_i at most
     b_high − lowest_i − ℓ_i; both are reached if score and threshold are free of each other. The
-    range need only hold for *unit* vectors u: what a small M cuts off elsewhere is not a mechanism.
+    range need only hold for *unit* vectors u (on a facet: for all of it): what a small M cuts off
+    elsewhere is not a mechanism.
     """
     return np.maximum(0.0, highest - window[0]), np.maximum(0.0, window[1] - lowest - reach)
 
@@ -110,7 +114,10 @@ def add_margin(
 def set_margin(
     model: ConcreteModel, *, lowest: Floats, highest: Floats, window: tuple[float, float]
 ) -> None:
-    """Move a model built by `add_margin` to other ranges of the scores and another window of b."""
+    """Move a model built by `add_margin` to other ranges of the scores and another window of b.
+
+    ``model.longest`` is T_i, how far agent i can move at most; the soft density has it as bound.
+    """
     reach, widen = model.margin_reach, model.margin_widen
     reach, lowest, highest, widen = _checked(len(reach), reach, lowest, highest, widen)
     bottom, top = window = _ordered(window)
@@ -119,6 +126,12 @@ def set_margin(
     _store(model.beyond, beyond)
     _store(model.near_limit, above + widen)
     _store(model.far_limit, beyond + reach + widen)
+    longest = np.minimum(reach, np.maximum(0.0, top - lowest)) + widen
+    _store(model.longest, longest)
+    moves = model.component("t")
+    if moves is not None:  # the soft density
+        for i, most in enumerate(longest.tolist()):
+            moves[i].setub(most)
     model.b.setlb(bottom)
     model.b.setub(top)
     out = (lowest - widen > top + ROUNDING) | (highest + reach + widen < bottom - ROUNDING)
@@ -182,6 +195,7 @@ def _add(
     model.beyond = _param(beyond)
     model.near_limit = _param(above + widen)
     model.far_limit = _param(beyond + reach + widen)
+    model.longest = _param(reach + widen)
     scores = [row(z[i], model.u) for i in agents]
 
     def near_row(model: ConcreteModel, i: int) -> Any:

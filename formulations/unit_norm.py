@@ -9,6 +9,9 @@ in N has, after division by ‖u‖, a reach of ℓ/τ at worst.
     Cone     a polytope around a part of the sphere     τ = low/‖axis‖
     Cones    a union of them                            the least of them
     Exact    Σ_j u_j² = 1                               τ = 1; needs a nonconvex solver
+
+All of this is about Euclidean length. The dual unit spheres of l1 and linf costs are in `facets`;
+they follow the same protocol, with their own norm for ‖u‖.
 """
 
 from __future__ import annotations
@@ -20,9 +23,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol
 
 import numpy as np
-from pyomo.environ import Binary, Block, ConcreteModel, Constraint, Param, Var
+from pyomo.environ import Binary, ConcreteModel, Constraint, Param, Var
 
 from formulations.arrays import APART, ROUNDING, Bounds, Floats, finite, whole_box
+from formulations.direction import add_direction, checked_box, set_bounds
 from formulations.rows import linear, row
 
 
@@ -81,7 +85,7 @@ class Box:
 
     def add(self, model: ConcreteModel, k: int, box: Bounds) -> None:
         """Add ``model.u`` and the block ``model.norm``."""
-        lower, upper = _add_direction(model, k, box)
+        lower, upper = add_direction(model, k, box)
         block = model.norm
         least = self.least_norm(k)
         faces = list(itertools.product(range(k), (1, -1)))
@@ -184,11 +188,11 @@ class Secant:
 
     def add(self, model: ConcreteModel, k: int, box: Bounds) -> None:
         """Add ``model.u`` and the block ``model.norm``."""
-        lower, upper = box = _checked(k, box)
+        lower, upper = box = checked_box(k, box)
         self.least_norm(k, box)
         if math.fsum(np.maximum(lower**2, upper**2)) < 1 - ROUNDING:
             raise ValueError("the box of u contains no unit vector")
-        _add_direction(model, k, box)
+        add_direction(model, k, box)
         points = self.breakpoints(k, box)
         bent = [j for j in range(k) if len(points[j]) > 2]
         encode = _incremental if self.encoding == "binary" else _logarithmic
@@ -279,7 +283,7 @@ class Cone:
     def add(self, model: ConcreteModel, k: int, box: Bounds) -> None:
         """Add ``model.u`` and the block ``model.norm``, every number in it a mutable Param."""
         _check_cone(self, k)
-        _add_direction(model, k, box)
+        add_direction(model, k, box)
         block = model.norm
         sides, axes = range(len(self.rows)), range(k)
         block.entry = Param(sides, axes, mutable=True, initialize=0.0)
@@ -324,7 +328,7 @@ def set_cone(model: ConcreteModel, cone: Cone, box: Bounds | None = None) -> Non
     block.low.set_value(cone.low)
     block.high.set_value(cone.high)
     if box is not None:
-        _set_bounds(model, _checked(k, box))
+        set_bounds(model, checked_box(k, box))
 
 
 @dataclass(frozen=True)
@@ -348,7 +352,7 @@ class Cones:
         if len(self.cones) == 1:
             self.cones[0].add(model, k, box)
             return
-        box = _add_direction(model, k, box)
+        box = add_direction(model, k, box)
         block = model.norm
         block.chosen = Var(range(len(self.cones)), domain=Binary)
         block.one = Constraint(
@@ -393,7 +397,7 @@ class Exact:
 
     def add(self, model: ConcreteModel, k: int, box: Bounds) -> None:
         """Add ``model.u`` and the block ``model.norm``."""
-        _add_direction(model, k, box)
+        add_direction(model, k, box)
         model.norm.length = Constraint(expr=sum(model.u[j] ** 2 for j in range(k)) == 1)
 
     def least_norm(self, k: int, box: Bounds | None = None) -> float:  # noqa: ARG002
@@ -448,27 +452,6 @@ def cube(k: int, parts: int = 1) -> Cones:
             for box in itertools.product(sides, repeat=k - 1)
         ]
     )
-
-
-def _add_direction(model: ConcreteModel, k: int, box: Bounds) -> Bounds:
-    box = _checked(k, box)
-    model.u = Var(range(k))
-    model.norm = Block()
-    _set_bounds(model, box)
-    return box
-
-
-def _set_bounds(model: ConcreteModel, box: Bounds) -> None:
-    for j, (low, high) in enumerate(zip(box[0].tolist(), box[1].tolist(), strict=True)):
-        model.u[j].setlb(low)
-        model.u[j].setub(high)
-
-
-def _checked(k: int, box: Bounds) -> Bounds:
-    lower, upper = (finite("box", bound, (k,)) for bound in box)
-    if (lower > upper).any():
-        raise ValueError("the box of u is empty")
-    return lower, upper
 
 
 def _add_planes(model: ConcreteModel, planes: Floats) -> None:
