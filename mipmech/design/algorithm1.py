@@ -20,6 +20,10 @@ off the end of a reach costs (`STEADY_LOSS` at most, 1e-14 on usual data), and o
 answers that are not exact, or never came, count with the bounds that they have. For a soft oracle
 the same U + L is stated as gain ≥ opt − (U + L − gain).
 
+**Other costs.** For l1 and linf the directions of length 1 are facets of a polytope, and the rate
+is constant on each. Then the grid is the rates of the facets (`grids.facet_grid`), nothing lies
+between its values, L = 0, and a soft oracle that answers exactly gives the optimum.
+
 **Skipping.** If η_b · (upper bound of soft density for all η in [η_a, η_b]) is not above the best
 gain so far, no η of the block can beat it; blocks are bisected, the most promising first. The
 result is the same with fewer calls. With ``skip="cells"`` the cells engine searches all directions
@@ -54,7 +58,7 @@ from mipmech.model.thresholds import best_threshold
 from mipmech.oracles.base import Answer, Oracle
 from mipmech.oracles.registry import as_oracle
 from mipmech.rationals import exact_sum, relative_gap, round_down, round_up
-from mipmech.theory.grids import Grid, angular_grid, grid_of, paper_grid
+from mipmech.theory.grids import Grid, angular_grid, facet_grid, grid_of, paper_grid
 from mipmech.theory.lemma4 import quarter
 from mipmech.theory.projection import gain_ceiling
 from mipmech.tolerances import EPSILON, ROUNDING
@@ -62,7 +66,7 @@ from mipmech.validation import Floats
 
 Thresholds = Literal["best", "two"]
 Skipping = Literal["no", "cones", "milp", "cells"]
-GridName = Literal["angular", "paper"]
+GridName = Literal["auto", "angular", "facets", "paper"]
 
 # ε, unless it is given, as a share of the ceiling on the gain of any rule.
 EPSILON_SHARE = 0.05
@@ -306,7 +310,7 @@ def solve(
     *,
     epsilon: float | None = None,
     oracle: str | Oracle = "milp",
-    grid: GridName | ArrayLike = "angular",
+    grid: GridName | ArrayLike = "auto",
     sigma: float | None = None,
     radius: float | None = None,
     thresholds: Thresholds = "best",
@@ -323,9 +327,10 @@ def solve(
         The additive loss, in units of gain; by default 5 % of the gain's ceiling.
     oracle : str or Oracle
         An oracle, or the name of one.
-    grid : {"angular", "paper"} or array_like
+    grid : {"auto", "angular", "facets", "paper"} or array_like
         "angular", proved on the sample without smoothness; "paper", for σ-smoothed populations; or
-        values of η.
+        values of η. For costs of the norm l1 or linf "facets", the rate of each facet. "auto" is
+        the one that fits.
     sigma, radius : float, optional
         σ and r for the paper's grid; by default those of the instance's smoothing.
     thresholds : {"best", "two"}
@@ -354,6 +359,11 @@ def solve(
         raise InputError(f"is {skip!r}; give {', '.join(get_args(Skipping))}", field="skip")
     if epsilon is None:
         epsilon = default_epsilon(geometry.instance)
+    if isinstance(grid, str) and grid == "auto":
+        grid = "angular" if geometry.norm == "l2" else "facets"
+    if geometry.norm != "l2" and skip != "no":
+        said = f"prunes directions of Euclidean costs; with {geometry.norm}, give no"
+        raise InputError(said, field="skip")
     name = grid if isinstance(grid, str) else "given"
     values = _grid(geometry, grid, epsilon, sigma, radius, asked.soft)
     loop = _EtaLoop(geometry, asked, values, thresholds, timer)
@@ -379,8 +389,10 @@ def _grid(
         return grid_of(geometry, grid, soft)
     if grid == "angular":
         return angular_grid(geometry, epsilon, soft)
+    if grid == "facets":
+        return facet_grid(geometry, soft)
     if grid != "paper":
-        raise InputError(f"is {grid!r}; give angular or paper", field="grid")
+        raise InputError(f"is {grid!r}; give auto, angular, facets or paper", field="grid")
     smoothing = geometry.instance.smoothing
     if smoothing is not None:
         sigma = smoothing.sigma if sigma is None else sigma
@@ -660,18 +672,18 @@ def _most_moved(instance: Instance) -> Callable[[Fraction], Fraction]:
     The last agent counts in part, so K is an upper bound for every set of weight at most a.
     """
     counts = np.flatnonzero(instance.weights > 0)
-    order = counts[np.argsort(instance.cost[counts], kind="stable")]
-    cost = instance.cost[order]
+    order = counts[np.argsort(-instance.reach[counts], kind="stable")]
+    reach = instance.reach[order]
     weight = instance.weights[order] / float(exact_sum(instance.weights[counts]))
     # Running sums in floats, raised by more than their error.
     up = 1 + 4 * (len(order) + 4) * EPSILON
     mass = np.concatenate([[0.0], np.cumsum(weight)])
-    moved = np.concatenate([[0.0], np.cumsum(weight / cost)])
+    moved = np.concatenate([[0.0], np.cumsum(weight * reach)])
 
     def most(share: Fraction) -> Fraction:
         wanted = float(share) * up
-        place = min(int(np.searchsorted(mass, wanted, side="right")) - 1, len(cost) - 1)
+        place = min(int(np.searchsorted(mass, wanted, side="right")) - 1, len(reach) - 1)
         rest = max(0.0, wanted - float(mass[place]))
-        return Fraction((float(moved[place]) + rest / float(cost[place])) * up)
+        return Fraction((float(moved[place]) + rest * float(reach[place])) * up)
 
     return most

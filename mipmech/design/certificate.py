@@ -360,9 +360,9 @@ def _in_time(
 
 
 def _by_intervals(geometry: Geometry, gap: float, timer: Timer) -> Certificate:
-    from mipmech.design.intervals import Cover, solver_name  # noqa: PLC0415  (Pyomo is slow to import)
+    from mipmech.design.intervals import Cover, FacetCover, solver_name  # noqa: PLC0415  (Pyomo)
 
-    cover = Cover(geometry, gap, timer)
+    cover = (Cover if geometry.norm == "l2" else FacetCover)(geometry, gap, timer)
     stop = cover.run()
     proof = {
         "kind": "solver",
@@ -504,9 +504,11 @@ def certify_density(
         Limits on time, threads and nodes.
     """
     from mipmech.oracles.cells.engine import density_search  # noqa: PLC0415  (numba is slow to import)
+    from mipmech.oracles.shared.facets import only_slices  # noqa: PLC0415
     from mipmech.oracles.shared.slices import masses, slice_at  # noqa: PLC0415
 
     geometry = geometry_of(sample)
+    only_slices(geometry, "a certificate at η")
     if infeasible(geometry, eta):
         raise InputError(
             f"is {eta}, but no direction has that η: there is nothing to certify", field="eta"

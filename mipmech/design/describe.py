@@ -46,9 +46,9 @@ class Description:
 
     @property
     def seen_direction(self) -> tuple[float, ...] | None:
-        """P w_f/‖P w_f‖ in the user's coordinates: Theorem 1's rule of length one."""
+        """P w_f/‖P w_f‖ (for l1, linf: the steepest) in user's coordinates: Theorem 1's rule."""
         g = self.geometry
-        return from_reduced(g, g.p / g.p_norm, 0.0).weights if g.p_norm else None
+        return from_reduced(g, g.steepest, 0.0).weights if g.p_norm else None
 
     def to_dict(self) -> dict[str, Any]:
         """The object printed by ``mipmech show --json``."""

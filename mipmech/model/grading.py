@@ -62,6 +62,7 @@ class Line:
     square : N(w)², scaled
     step : by feature, the cheapest move that raises the (scaled) score by 1
     rise : what that move does for quality, w_f·step
+    ties : the same for other moves of the same cost (l1), which agents do not take
     """
 
     columns: tuple[int, ...]
@@ -70,6 +71,7 @@ class Line:
     square: Fraction
     step: Sparse
     rise: Fraction
+    ties: tuple[Fraction, ...] = ()
 
     @classmethod
     def of(cls, instance: Instance, mechanism: Mechanism) -> Line:
@@ -83,7 +85,7 @@ class Line:
         scaled = dict(zip(columns, weights, strict=True))
         response = instance.costs.respond(scaled, instance.exact_quality)
         rise = product(response.step, instance.exact_quality)
-        return cls(columns, weights, factor, response.square, response.step, rise)
+        return cls(columns, weights, factor, response.square, response.step, rise, response.ties)
 
     def moved(self, agents: Floats, distances: Floats) -> Floats:
         """The features of agents after moves that raise their (scaled) scores by these distances.
@@ -309,14 +311,20 @@ class Recount:
     def eta_within(self, eta: float, tolerance: float) -> bool:
         """Whether η, the quality gained per unit of cost, is within the tolerance: up to 2^-200.
 
+        On an edge between facets of an l1 sphere, a rule is on all of them.
+
         Parameters
         ----------
         eta, tolerance : float
             η, and how much it may be missed by.
         """
-        ends = sorted(self.line.rise * root for root in sqrt_bounds(self.line.square))
         center, width = Fraction(eta), Fraction(tolerance)
-        return center - width <= ends[0] and ends[1] <= center + width
+        roots = sqrt_bounds(self.line.square)
+        for rise in (self.line.rise, *self.line.ties):
+            ends = sorted(rise * root for root in roots)
+            if center - width <= ends[0] and ends[1] <= center + width:
+                return True
+        return False
 
     @property
     def eta(self) -> float:

@@ -26,6 +26,7 @@ from mipmech.errors import InputError
 from mipmech.model.geometry import Geometry
 from mipmech.model.grading import Recount, recount
 from mipmech.model.mechanism import Mechanism
+from mipmech.oracles.shared.facets import rates_near
 from mipmech.rationals import relative_gap, round_down, round_up
 from mipmech.tolerances import CLOSED, SOFT_CLOSED
 
@@ -180,9 +181,14 @@ class OracleFault(RuntimeError):
 
 
 def infeasible(geometry: Geometry, eta: float) -> bool:
-    """Whether no direction at all has this η (up to the band), decided in rationals."""
+    """Whether no direction at all has this η (up to the band), decided in rationals.
+
+    For l1 and linf, whether no facet has this rate.
+    """
     if not math.isfinite(eta):
         raise InputError(f"is {eta}; give a finite number", field="eta")
+    if geometry.norm != "l2":
+        return not rates_near(geometry, eta)
     low, high = map(Fraction, geometry.p_norm_bounds)
     size, band = abs(Fraction(eta)), Fraction(geometry.band)
     if high == 0 or geometry.rank > 1:
@@ -227,11 +233,26 @@ def answer_infeasible(oracle: Oracle, eta: float, timer: Timer) -> Answer:
 
 
 class FeasibleOracle(Oracle, ABC):
-    """An oracle of the package: `answer` is called only for an η that some direction has."""
+    """An oracle of the package: `answer` is called only for an η that some direction has.
+
+    Attributes
+    ----------
+    facets : bool
+        Whether it knows the facets of l1 and linf, too; else those costs are refused.
+    """
+
+    facets: ClassVar[bool] = False
 
     def __call__(self, geometry: Geometry, eta: float, budget: Budget) -> Answer:
         """The best mechanism found with u·p = η, and a bound if the oracle promises one."""
         timer = budget.start()
+        if geometry.norm != "l2" and not self.facets:
+            said = (
+                f"{type(self).__name__.lower()} is for Euclidean costs (l2), and these are"
+                f" {geometry.norm}; choose milp, milp-soft, cells, cells-soft, random, ransac or"
+                " ascent"
+            )
+            raise InputError(said, field="oracle")
         if infeasible(geometry, eta):
             return answer_infeasible(self, eta, timer)
         with timer.listening():

@@ -12,6 +12,7 @@ from mipmech.theory.full_visibility import FiniteWorld, counterexample, proposit
 from mipmech.theory.grids import (
     Grid,
     angular_grid,
+    facet_grid,
     grid_of,
     paper_etas,
     paper_grid,
@@ -46,8 +47,8 @@ from mipmech.theory.statement import Statement
 __all__ = [
     "FiniteWorld", "Grid", "HeldOut", "LinearResponse", "LinearRule", "ProjectionRule", "Statement",
     "angular_grid", "band_mass", "best_threshold_factor", "counterexample", "density_ratio",
-    "gain_ceiling", "grid_of", "held_out_bound", "lemma3", "linear_response", "linear_rule",
-    "lipschitz_constant", "paper_etas", "paper_grid", "pollard_sample_size", "projection_rule",
-    "proposition1", "quarter", "quarter_factor", "rotate", "sample_size", "soft_density_change",
-    "soft_density_loss", "tail_radius", "uniform_deviation",
+    "facet_grid", "gain_ceiling", "grid_of", "held_out_bound", "lemma3", "linear_response",
+    "linear_rule", "lipschitz_constant", "paper_etas", "paper_grid", "pollard_sample_size",
+    "projection_rule", "proposition1", "quarter", "quarter_factor", "rotate", "sample_size",
+    "soft_density_change", "soft_density_loss", "tail_radius", "uniform_deviation",
 ]  # fmt: skip

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mipmech.errors import InputError
+from mipmech.model.costs.facets import facets_of
 from mipmech.model.geometry import Geometry, geometry_of
 from mipmech.model.instance import Instance
 from mipmech.theory.lemma4 import quarter_factor
@@ -147,6 +148,7 @@ def angular_grid(sample: Instance | Geometry, epsilon: float, soft: bool = False
     Grid(8 values of η from 1 down: Gain ≥ 0.25·opt − 0.1)
     """
     geometry = geometry_of(sample)
+    _need_sphere(geometry)
     positive(epsilon=epsilon)
     factor = 1.0 if soft else float(quarter_factor(geometry.instance))
     size = geometry.p_norm
@@ -165,6 +167,41 @@ def angular_grid(sample: Instance | Geometry, epsilon: float, soft: bool = False
         )
     etas = size * np.cos(step * np.arange(math.ceil(math.pi / 2 / step)))
     return Grid(np.maximum(etas, 0.0), factor, _loss(geometry, step))
+
+
+def facet_grid(sample: Instance | Geometry, soft: bool = False) -> Grid:
+    """For l1 and linf: the rates of all facets that can gain, the greatest first.
+
+    On a facet the rate is constant, so that the greatest gain is the greatest over facets of the
+    rate times the greatest soft density there: nothing is lost between values. With a soft oracle
+    the best answer is the optimum; with a density oracle Lemma 4's factor holds.
+
+    Parameters
+    ----------
+    sample : Instance or Geometry
+        A sample with costs of the norm l1 or linf.
+    soft : bool
+        Whether the oracle maximises soft density.
+
+    Examples
+    --------
+    >>> sample = Instance.from_arrays(
+    ...     [[0.0, 1.0], [1.0, 0.0]], [1.0, 3.0], visible=[0, 1], cost=1.0, norm="l1"
+    ... )
+    >>> facet_grid(sample)
+    Grid(2 values of η from 3 down: Gain ≥ 0.25·opt − 0)
+    """
+    geometry = geometry_of(sample)
+    factor = 1.0 if soft else float(quarter_factor(geometry.instance))
+    if geometry.p_norm == 0:
+        return Grid(np.zeros(1), 1.0, 0.0)
+    rates = [float(facet.rate) for facet in facets_of(geometry.instance) if facet.rate > 0]
+    # One question finds all facets whose rate is the same up to the band.
+    kept = [rates[0]]
+    for rate in rates[1:]:
+        if kept[-1] - rate > geometry.band * geometry.p_norm / 2:
+            kept.append(rate)
+    return Grid(np.array(kept), factor, 0.0)
 
 
 def _radius(geometry: Geometry) -> float:
@@ -200,6 +237,7 @@ def paper_grid(
         Whether the oracle maximises soft density.
     """
     geometry = geometry_of(sample)
+    _need_sphere(geometry)
     return grid_of(geometry, paper_etas(geometry.p_norm, epsilon, sigma, radius), soft)
 
 
@@ -226,6 +264,7 @@ def grid_of(sample: Instance | Geometry, etas: ArrayLike, soft: bool = False) ->
     Grid(3 values of η from 1 down: Gain ≥ 0.25·opt − 0.3702)
     """
     geometry = geometry_of(sample)
+    _need_sphere(geometry)
     values = np.unique(np.asarray(etas, dtype=np.float64))[::-1]
     if not len(values) or not np.isfinite(values).all():
         raise InputError("give one finite number or more", field="etas")
@@ -239,6 +278,12 @@ def grid_of(sample: Instance | Geometry, etas: ArrayLike, soft: bool = False) ->
     angles = np.arccos(np.clip(values[values > 0] / size, -1.0, 1.0))
     step = float(np.diff(np.append(angles, math.pi / 2)).max()) + ANGLE_ROUNDING
     return Grid(values, factor, _loss(geometry, step))
+
+
+def _need_sphere(geometry: Geometry) -> None:
+    if geometry.norm != "l2":
+        said = f"is for Euclidean costs (l2); with {geometry.norm} there is one η for each facet"
+        raise InputError(f"{said}, so leave it out", field="grid")
 
 
 def paper_count(epsilon: float, sigma: float, radius: float) -> float:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from fractions import Fraction
 
-from mipmech.model.grading import Recount, recount
+from mipmech.model.grading import Line, Recount, recount
 from mipmech.model.instance import Instance
 from mipmech.model.mechanism import Mechanism
+from mipmech.rationals import clamped, sqrt_bounds
 from mipmech.theory.statement import Statement
 
 
@@ -29,8 +29,9 @@ def quarter(instance: Instance, mechanism: Mechanism) -> tuple[Recount, Statemen
     lemma : Statement
     """
     counts = instance.weights > 0
-    shortest = 1 / float(instance.cost[counts].max())
-    norm = math.hypot(*mechanism.weights)
+    shortest = float(instance.reach[counts].min())
+    line = Line.of(instance, mechanism)
+    norm = clamped(sqrt_bounds(line.square)[0] / line.factor)
     shifted = mechanism.at(mechanism.threshold + shortest / 2 * norm)
     both = [recount(instance, mechanism), recount(instance, shifted)]
     better = max(both, key=lambda r: r.moved)
@@ -46,5 +47,5 @@ def quarter_factor(instance: Instance) -> Fraction:
     instance : Instance
         The sample.
     """
-    cost = instance.cost[instance.weights > 0]
-    return Fraction(float(cost.min())) / Fraction(float(cost.max())) / 4
+    costs = instance.costs.of(instance.weights > 0)
+    return costs.shortest / costs.longest / 4

@@ -1,4 +1,8 @@
-"""Theorem 1: the best linear mechanism is the longest vector along P w_f. Lemma 9: who moves."""
+"""Theorem 1: the best linear mechanism is the longest vector along P w_f. Lemma 9: who moves.
+
+Both hold for every cost, with N(w), the norm that is dual to that of the costs, for ‖w‖, and the
+direction of the greatest rate for P w_f/‖P w_f‖.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +20,6 @@ from mipmech.errors import InputError
 from mipmech.model.geometry import reduce
 from mipmech.model.instance import Instance
 from mipmech.model.mechanism import from_reduced
-from mipmech.rationals import exact_dot
 from mipmech.tolerances import ROUNDING
 from mipmech.validation import Flags, Floats
 
@@ -46,9 +49,10 @@ class LinearResponse:
 
 
 def linear_response(instance: Instance, weights: ArrayLike) -> LinearResponse:
-    """Lemma 9: agents with cost above ‖w‖ stay; all others move without bound.
+    """Lemma 9: agents with cost above N(w) stay; all others move without bound.
 
-    At cost = ‖w‖ the agent is indifferent; as in the paper, it counts as moving.
+    N(w) is ‖w‖ for Euclidean costs. At cost = N(w) the agent is indifferent; as in the paper, it
+    counts as moving.
 
     Parameters
     ----------
@@ -65,15 +69,20 @@ def linear_response(instance: Instance, weights: ArrayLike) -> LinearResponse:
     """
     w = validation.array(weights, "weights", 1)
     validation.length(w, instance.width, "weights", "one per feature")
-    return LinearResponse(_reached_by(instance, exact_dot(w, w)))
+    exact = {int(j): Fraction(float(w[j])) for j in np.flatnonzero(w)}
+    if not exact:
+        return LinearResponse(np.zeros(instance.size, dtype=np.bool_))
+    square = instance.costs.respond(exact, instance.exact_quality).square
+    return LinearResponse(_reached_by(instance, square))
 
 
 def _reached_by(instance: Instance, norm_squared: Fraction) -> Flags:
     """Whose cost is at most the norm; settled in rationals where floats are too close to tell."""
+    costs = instance.costs
     low, high = (float(norm_squared) ** 0.5 * factor for factor in (1 - ROUNDING, 1 + ROUNDING))
     result: Flags = instance.cost <= low
     for i in np.flatnonzero((instance.cost > low) & (instance.cost < high)):
-        result[i] = Fraction(float(instance.cost[i])) ** 2 <= norm_squared
+        result[i] = costs.reach_of(int(i)) ** 2 * norm_squared >= 1
     return result
 
 
@@ -118,7 +127,8 @@ def linear_rule(
 ) -> LinearRule:
     """Theorem 1: among linear rules of length at most ``norm``, R·P w_f/‖P w_f‖ has the best gain.
 
-    The paper says that h is monotonic; for a decreasing h the theorem is false, and such an h is
+    For other costs than Euclidean ones, the length is N(w), and the direction the steepest. The
+    paper says that h is monotonic; for a decreasing h the theorem is false, and such an h is
     refused where the sample shows it.
 
     Parameters
@@ -157,7 +167,7 @@ def linear_rule(
         # No visible direction changes quality: all moves are orthogonal to w_f.
         still = LinearResponse(np.zeros(instance.size, dtype=np.bool_))
         return LinearRule(np.zeros(instance.width), still, baseline, baseline)
-    unit = from_reduced(geometry, geometry.p / geometry.p_norm, 0.0).weights
+    unit = from_reduced(geometry, geometry.steepest, 0.0).weights
     response = LinearResponse(_reached_by(instance, Fraction(norm) ** 2))
     after = np.where(response.unbounded, h_limit, levels)
     counts = share > 0  # 0 · inf would be NaN

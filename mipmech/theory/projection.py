@@ -18,6 +18,9 @@ so b_0 is not needed.) The last point needed is j = J = ⌈2r/h⌉ + q_max − 1
 is at least as good as their average, so its share of the ceiling is at least
 
     h Σ ω q(q − 1)/2 / (J Σ ω ℓ)            (equal costs: 1/(2⌈4rc⌉ + 2) ≥ 1/(8rc + 4)).
+
+None of this needs Euclidean costs: for others, read the greatest rate for ‖P w_f‖, a direction that
+has it for P w_f (l1: the feature that pays most), and N(w) = 1 for unit length.
 """
 
 from __future__ import annotations
@@ -121,7 +124,7 @@ def projection_rule(
     geometry = reduce(instance)
     if geometry.p_norm == 0:
         return None
-    along = from_reduced(geometry, geometry.p / geometry.p_norm, 0.0)
+    along = from_reduced(geometry, geometry.steepest, 0.0)
     range_ = _range(geometry)
     if thresholds == "all":
         promised, tried = best_threshold_factor(instance, range_), None
@@ -142,7 +145,7 @@ def projection_rule(
 def _range(geometry: Geometry) -> float:
     """2r: the range of the scores along P w_f, in the user's units, agents that count only."""
     counts = geometry.weight > 0
-    scores = geometry.z[counts] @ (geometry.p / geometry.p_norm)
+    scores = geometry.z[counts] @ geometry.steepest
     error = geometry.rounding.z[counts]
     rounded = float((scores + error).max() - (scores - error).min())
     return rounded * geometry.unit * (1 + ROUNDING)

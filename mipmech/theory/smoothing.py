@@ -63,6 +63,9 @@ def lemma3(smoothed: Smoothed, first: Mechanism, second: Mechanism) -> Statement
     first, second : Mechanism
         The rules.
     """
+    if not smoothed.base.costs.plain:
+        said = "are not Euclidean; Lemma 3 compares angles, and noise that is the same all round"
+        raise InputError(said, field="cost")
     costs = smoothed.base.cost
     if (costs != costs[0]).any():
         raise InputError("differs between agents; Lemma 3 is for equal costs", field="cost")

@@ -15,8 +15,9 @@ def respond(weights: Sparse, prices: Sparse | None, quality: Sparse) -> Response
     """The response to a direction; features of equal price are told apart by quality."""
     sizes = {j: abs(w) / (prices[j] if prices else 1) for j, w in weights.items()}
     norm = max(sizes.values())
-    best = max(
-        (j for j, size in sizes.items() if size == norm),
-        key=lambda j: quality.get(j, Fraction(0)) / weights[j],
-    )
-    return Response(norm * norm, {best: 1 / weights[best]})
+    rises = {
+        j: quality.get(j, Fraction(0)) / weights[j] for j, size in sizes.items() if size == norm
+    }
+    best = max(rises, key=lambda j: rises[j])
+    ties = tuple(rise for j, rise in rises.items() if j != best)
+    return Response(norm * norm, {best: 1 / weights[best]}, ties)

@@ -82,6 +82,11 @@ class Costs:
         """The greatest ℓ_i exactly."""
         return self.reach_of(int(self.reach.argmax()))
 
+    @property
+    def shortest(self) -> Fraction:
+        """The least ℓ_i exactly."""
+        return self.reach_of(int(self.reach.argmin()))
+
     def of(self, agents: Numbers | Flags) -> Costs:
         """The same for some of the agents."""
         return replace(self, values=validation.frozen(self.values[agents]))
@@ -113,10 +118,16 @@ class Costs:
         prices = self._exact_prices
         if self.norm == "l2":
             return euclidean.steepest_square(self.rows_of(view), exact, prices, self._inverse)
-        rates = [abs(v) / (prices[j] if prices else 1) for j, v in exact.items()
-                 if j in (view.columns or ())]  # fmt: skip
-        best = max(rates, default=Fraction(0)) if self.norm == "l1" else sum(rates, Fraction(0))
+        rates = [abs(rate) for rate in self.rates(view, quality)]
+        best = max(rates) if self.norm == "l1" else sum(rates, Fraction(0))
         return best * best
+
+    def rates(self, view: View, quality: Floats) -> list[Fraction]:
+        """w_fj/e_j of the columns seen: the quality gained per unit of cost in each feature."""
+        prices = self._exact_prices
+        return [
+            Fraction(float(quality[j])) / (prices[j] if prices else 1) for j in view.columns or ()
+        ]
 
     def lift(self, vector: Sparse) -> Sparse:
         """M⁻¹ times a vector, for l2."""

@@ -23,10 +23,13 @@ class Response:
         N(w)².
     step : mapping of int to Fraction
         By feature; w·step = 1.
+    ties : tuple of Fraction
+        What other moves of the same cost do for quality, if there are any (l1).
     """
 
     square: Fraction
     step: Sparse
+    ties: tuple[Fraction, ...] = ()
 
 
 def product(a: Sparse, b: Sparse) -> Fraction:

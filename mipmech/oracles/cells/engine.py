@@ -60,7 +60,7 @@ before they are bounded.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from fractions import Fraction
 from typing import ClassVar
@@ -79,9 +79,10 @@ from mipmech.oracles.base import Answer, FeasibleOracle, grade
 from mipmech.oracles.cells import kernel
 from mipmech.oracles.cells.blocks import CellProblem
 from mipmech.oracles.cells.compiling import warm
-from mipmech.oracles.cells.search import CellSearch
+from mipmech.oracles.cells.search import DIRECTIONS, CellSearch
+from mipmech.oracles.shared.facets import Facet, Part, parts_at
 from mipmech.oracles.shared.goals import Density, Goal, SoftDensity
-from mipmech.oracles.shared.slices import Slice, slice_at
+from mipmech.oracles.shared.slices import slice_at
 from mipmech.rationals import round_down
 from mipmech.tolerances import EPSILON, STEADY_LOSS
 from mipmech.validation import Floats, at_least
@@ -95,6 +96,8 @@ FINEST_DENSITY = 1e-11
 LEAST_GAP = 1e-8
 # The room that a search leaves for the checker, which rounds in another way.
 ROOM = 2e-9
+# Scores computed for a first look at facets, and directions of each at least.
+LOOK, LEAST_LOOK = 500_000, 20
 # Products and roots of floats, many times over.
 RELATIVE = 1 + Fraction(1, 10**12)
 
@@ -144,18 +147,20 @@ class Cells(FeasibleOracle):
     """
 
     most_nodes: int = 1_000_000_000
+    facets: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         at_least(0, most_nodes=self.most_nodes)
 
-    def goal(self, part: Slice) -> Goal:
+    def goal(self, part: Part) -> Goal:
         """What is maximised."""
         return Density.on(part)
 
     def answer(self, geometry: Geometry, eta: float, timer: Timer) -> Answer:
-        goal, nodes = self.goal(slice_at(geometry, eta)), timer.budget.nodes
+        goals, nodes = [self.goal(part) for part in parts_at(geometry, eta)], timer.budget.nodes
+        goal = goals[0]  # all facets have the same agents
         most = self.most_nodes if nodes is None else min(self.most_nodes, nodes)
-        search, best, stop = _search_at(goal, eta, timer, most)
+        search, best, stop = _search_at(goals, eta, timer, most)
         return grade(
             self, geometry, eta, best.mechanism, stop=stop, timer=timer,
             upper=_upper(search, goal), work={"nodes": search.nodes},
@@ -174,7 +179,7 @@ class CellsSoft(Cells):
         if not 0 <= self.gap < 1:
             raise InputError(f"is {self.gap}; give a number from 0 to below 1", field="gap")
 
-    def goal(self, part: Slice) -> Goal:
+    def goal(self, part: Part) -> Goal:
         return SoftDensity(part, self.gap)
 
 
@@ -182,19 +187,26 @@ def density_search(
     geometry: Geometry, eta: float, timer: Timer, most: float = math.inf, keep: bool = False
 ) -> tuple[CellSearch, Keeper, Stop]:
     """Search for the densest mechanism at η; values are whole weights (`slices.Masses`)."""
-    return _search_at(Density.on(slice_at(geometry, eta)), eta, timer, most, keep)
+    return _search_at([Density.on(slice_at(geometry, eta))], eta, timer, most, keep)
 
 
 def _search_at(
-    goal: Goal, eta: float, timer: Timer, most: float, keep: bool = False
+    goals: Sequence[Goal], eta: float, timer: Timer, most: float, keep: bool = False
 ) -> tuple[CellSearch, Keeper, Stop]:
+    """A search of one slice, or of all facets at η."""
+    goal = goals[0]
     part, geometry = goal.part, goal.part.geometry
-    y = np.ascontiguousarray((math.sin(part.angle) * part.across).T)
-    shift, reach = math.cos(part.angle) * part.along, np.ascontiguousarray(goal.reach)
-    slack = part.slack + rounding_of_scores(np.vstack([y, shift]), reach)
+    facets = [goal.part for goal in goals if isinstance(goal.part, Facet)]
+    y, shift, boxes = np.ascontiguousarray(part.y.T), part.shift, None
+    if facets:  # in the coordinates of u, which all facets share
+        y, shift = np.ascontiguousarray(geometry.z[part.agents].T), np.zeros(len(part.agents))
+        boxes = np.vstack([_boxes(facet) for facet in facets])
+    reach = np.ascontiguousarray(goal.reach)
+    slack = part.slack + rounding_of_scores(np.vstack([y, shift]), reach, geometry.norm)
     problem = CellProblem(
-        kernel.SOFT, y, shift, slack, reach, part.weight.copy(), p=np.zeros(len(y))
-    )
+        kernel.SOFT, y, shift, slack, reach, part.weight.copy(), p=np.zeros(len(y)),
+        norm=NORMS[geometry.norm], boxes=boxes,
+    )  # fmt: skip
     factor, margin = 1.0, 0.0
     if isinstance(goal, Density):
         best = Keeper(lambda found: found.density)
@@ -207,7 +219,8 @@ def _search_at(
         factor = 1 / (1 - max(goal.gap, LEAST_GAP))
 
     def offer(v: Floats, _estimate: float) -> float:
-        found = goal.grade(from_reduced(geometry, part.direction(v), 0.0))
+        u = v if facets else part.direction(v)
+        found = goal.grade(from_reduced(geometry, u, 0.0))
         if not found.eta_within(eta, geometry.band * geometry.p_norm):
             return 0.0
         best.offer(found)
@@ -217,11 +230,39 @@ def _search_at(
         timer.tell(goal.exactly(search.best), _upper(search, goal), search.nodes)
 
     search = CellSearch(problem, offer, timer, factor=factor, margin=margin, keep=keep, tell=tell)
-    search.look()
+    if facets:
+        _look_on_facets(search, facets)
+    else:
+        search.look()
     stop = search.run(timer.budget.threads, most)
     if best.recount is None:  # any direction will do
-        offer(np.eye(max(problem.dimension, 1))[0, : problem.dimension], 0.0)
+        first = np.eye(max(problem.dimension, 1))[0, : problem.dimension]
+        offer(facets[0].middle if facets else first, 0.0)
     return search, best, stop
+
+
+def _boxes(facet: Facet) -> Floats:
+    """A facet as boxes of the cube: centres and half-widths of u, (r, 2k) array."""
+    signs, k = facet.signs, len(facet.signs)
+    if not facet.simplex:
+        return np.concatenate([signs, 1.0 - np.abs(signs)])[None, :]
+    axes = np.eye(k)
+    centres = signs * (1 + axes) / 2
+    return np.hstack([centres, (1 - axes) / 2])
+
+
+def _look_on_facets(search: CellSearch, facets: Sequence[Facet]) -> None:
+    """Offer the best of some random directions of each facet; fixed seed."""
+    random = np.random.default_rng(0)
+    count = LOOK // (len(facets) * search.problem.y.shape[1])
+    count = min(max(count, LEAST_LOOK), DIRECTIONS[1] * search.problem.dimension // len(facets))
+    for facet in facets:
+        points = facet.points if facet.points is not None else facet.draw(random, count)
+        u = np.array([facet.direction(v) for v in points])
+        values = search.problem.values(u)
+        for place in np.argsort(-values, kind="stable")[:3]:
+            search.try_direction(u[place], float(values[place]))
+    search.tell()
 
 
 def _upper(search: CellSearch, goal: Goal) -> Fraction:

@@ -135,10 +135,11 @@ class CellSearch:
         each = max(1, tries * 3 // 4 // (len(top) * ROUNDS))
         values = part.climb(top, _steps(1, 0.5, len(top), each if d > 1 else 0, d))
         for place in np.argsort(-values, kind="stable")[:3]:
-            self._offer(top[place], float(problem.values(top[place : place + 1])[0]))
+            self.try_direction(top[place], float(problem.values(top[place : place + 1])[0]))
         self.tell()
 
-    def _offer(self, v: Floats, estimate: float) -> None:
+    def try_direction(self, v: Floats, estimate: float) -> None:
+        """Have a direction graded, if its estimate is better than the best so far."""
         if estimate > self.best:
             self.best = max(self.best, self.offer(v, estimate))
 
@@ -289,18 +290,19 @@ class CellSearch:
         """Grade the best centres of a lot, the most promising first."""
         for found in sorted(results, key=lambda found: -found.value)[:2]:
             if found.value > self.best:
-                self._offer(found.v, float(found.value))
+                self.try_direction(found.v, float(found.value))
                 self._polish(found.v)
 
     def _polish(self, v: Floats) -> None:
         """Local steps from an improved direction, if they are cheap."""
         problem = self.problem
         tries = POLISH // (problem.y.shape[1] * ROUNDS)
-        if problem.dimension < 2 or tries < 1:
+        # Steps might lead off the boxes, if they are not everything.
+        if problem.dimension < 2 or tries < 1 or problem.boxes is not None:
             return
         near = v[None, :].copy()
         values = problem.climb(near, _steps(2, 0.05, 1, min(tries, MOST_TRIES), len(v)))
-        self._offer(near[0], float(values[0]))
+        self.try_direction(near[0], float(values[0]))
 
     # ------------------------------------------------------------ the proof
 

@@ -16,11 +16,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.random import Generator
 
-from mipmech.oracles.heuristics.explore import Explorer, Heuristic, unit
+from mipmech.oracles.heuristics.explore import Explorer, Heuristic
 from mipmech.validation import Floats
 
 # Starts of a round, fewer if the agents are many; drawn as the best of DRAWN times that number.
@@ -40,6 +41,7 @@ class Ascent(Heuristic):
     """Annealed multi-start ascent; a round is a batch of starts."""
 
     rounds: int | None = 6
+    facets: ClassVar[bool] = True
 
     def round(self, explorer: Explorer, random: Generator, number: int) -> bool:
         """Climb from the best of some random directions, at a σ that falls."""
@@ -77,8 +79,7 @@ def smoothed_density(
     value = (ndtr(near) - ndtr(far)) @ part.weight
     bell = np.exp(-0.5 * near**2) - np.exp(-0.5 * far**2)
     pull = bell * (part.weight / (sigma * math.sqrt(2 * math.pi)))
-    along_v = -math.sin(part.angle) * (pull @ part.across)
-    along_v -= (along_v * v).sum(axis=1, keepdims=True) * v
+    along_v = part.tangential(v, -(pull @ part.y))
     return value, along_v, pull.sum(axis=1)
 
 
@@ -91,7 +92,7 @@ def _climb(explorer: Explorer, v: Floats, b: Floats, sigma: float) -> tuple[Floa
             break
         length = np.sqrt((along_v**2).sum(axis=1) + along_b**2)
         scale = step / np.maximum(length, 1e-300)
-        next_v = unit(v + scale[:, None] * along_v)
+        next_v = explorer.part.onto(v + scale[:, None] * along_v)
         next_b = b + scale * along_b
         there, slope_v, slope_b = smoothed_density(explorer, next_v, next_b, sigma)
         better = there > value

@@ -1,8 +1,9 @@
 """What heuristic oracles have in common: a seed, rounds of work, and a truthful record.
 
-A heuristic looks for v on the unit sphere of R^d that η leaves (`slices`), and takes the densest
-threshold for it. It proposes directions in lots; counting in floats ranks them; the recount keeps
-the best. It promises no upper bound. On spheres of at most two points it tries them all.
+A heuristic looks for v on the unit sphere of R^d that η leaves (`slices`), or on the facets with
+this rate (`facets`), and takes the densest threshold for it. It proposes directions in lots;
+counting in floats ranks them; the recount keeps the best. It promises no upper bound. On spheres of
+at most two points it tries them all.
 
 Stopped by its own rule (``rounds``), it gives the same answer every time (on one kind of processor:
 linear algebra differs in its last bits, and later draws depend on them); stopped by the
@@ -25,11 +26,11 @@ from mipmech.budget import Stop, Timer
 from mipmech.errors import InputError
 from mipmech.model.geometry import Geometry
 from mipmech.oracles.base import Answer, FeasibleOracle, grade
-from mipmech.oracles.shared.cones import sphere
+from mipmech.oracles.shared.facets import Part, parts_at
 from mipmech.oracles.shared.goals import Density
 from mipmech.oracles.shared.incumbent import Incumbent
 from mipmech.oracles.shared.recovery import clear
-from mipmech.oracles.shared.slices import Slice, slice_at
+from mipmech.oracles.shared.slices import Slice
 from mipmech.validation import Floats, Numbers, at_least
 
 # Scores computed for one lot of directions: they stay in the processor's cache.
@@ -51,7 +52,7 @@ class Explorer(Incumbent):
 
     goal: Density
 
-    def __init__(self, part: Slice, timer: Timer) -> None:
+    def __init__(self, part: Part, timer: Timer) -> None:
         super().__init__(part, Density.on(part), timer)
         self.tried = 0
         self.most = math.inf if timer.budget.nodes is None else timer.budget.nodes
@@ -93,15 +94,23 @@ class Explorer(Incumbent):
         return np.flatnonzero((distance >= -slack) & (distance <= reach + slack))
 
     def directions(self, random: Generator, count: int) -> Floats:
-        """Uniform on the sphere: (count, d) array."""
-        return unit(random.standard_normal((count, self.part.dimension)))
+        """Random directions: (count, d) array."""
+        return self.part.draw(random, count)
 
+    @property
+    def slice(self) -> Slice:
+        """The part, for heuristics that know Euclidean costs only."""
+        assert isinstance(self.part, Slice)
+        return self.part
 
-def unit(v: Floats) -> Floats:
-    """Rows of length 1; a row of zeros becomes the first axis."""
-    length = np.linalg.norm(v, axis=-1, keepdims=True)
-    first = np.eye(v.shape[-1])[0]
-    return np.where(length > 0, v / np.where(length > 0, length, 1.0), first)
+    @property
+    def all_directions(self) -> Floats | None:
+        """All directions, if they are one or two, or too near to each other for floats."""
+        part = self.part
+        if part.points is None and isinstance(part, Slice):
+            alike = math.sin(part.angle) < ONE_DIRECTION
+            return np.eye(part.dimension)[:1] if alike else None
+        return part.points
 
 
 @dataclass(frozen=True)
@@ -129,15 +138,23 @@ class Heuristic(FeasibleOracle):
         budget = timer.budget
         if self.rounds is None and math.isinf(budget.seconds) and budget.nodes is None:
             raise InputError("is None, so the search never ends; limit the seconds", field="rounds")
-        explorer = Explorer(slice_at(geometry, eta), timer)
-        stop = self._search(explorer)
-        work = {"directions": explorer.tried}
-        return grade(self, geometry, eta, explorer.mechanism, stop=stop, timer=timer, work=work)
+        stop, tried = Stop.FINISHED, 0
+        best: Explorer | None = None
+        for part in parts_at(geometry, eta):
+            explorer = Explorer(part, timer)
+            explorer.most -= tried
+            stop = self._search(explorer)
+            tried += explorer.tried
+            if best is None or explorer.best > best.best:
+                best = explorer
+        mechanism = None if best is None else best.mechanism
+        work = {"directions": tried}
+        return grade(self, geometry, eta, mechanism, stop=stop, timer=timer, work=work)
 
     def _search(self, explorer: Explorer) -> Stop:
-        timer, d = explorer.timer, explorer.part.dimension
-        if d <= 1 or math.sin(explorer.part.angle) < ONE_DIRECTION:
-            for v in sphere(d).lower if d <= 1 else np.eye(d)[:1]:
+        timer, everything = explorer.timer, explorer.all_directions
+        if everything is not None:
+            for v in everything:
                 explorer.offer(v)
                 explorer.tried += 1
             return Stop.FINISHED

@@ -21,8 +21,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.random import Generator
 
-from mipmech.oracles.heuristics.explore import Explorer, Heuristic, unit
-from mipmech.oracles.shared.slices import Slice
+from mipmech.oracles.heuristics.explore import Explorer, Heuristic
+from mipmech.oracles.shared.slices import Slice, unit
 from mipmech.validation import Floats, Numbers
 
 # Bisections of the secular equation: more would be below rounding.
@@ -40,7 +40,7 @@ class Pca(Heuristic):
 
     def round(self, explorer: Explorer, random: Generator, number: int) -> bool:
         """The whole sample and its principal axes first, then small random subsets."""
-        part = explorer.part
+        part = explorer.slice
         m, d = part.across.shape
         if number == 0:
             all_agents = np.arange(m)[None, :]
@@ -60,7 +60,7 @@ class Pca(Heuristic):
 
 def _concentrate(explorer: Explorer, start: Floats, kept: float) -> None:
     """Keep the agents nearest to the margin, fit, and again."""
-    part = explorer.part
+    part = explorer.slice
     m = len(part.reach)
     before = -math.inf
     v = start

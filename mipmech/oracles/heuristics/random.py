@@ -1,4 +1,4 @@
-"""The oracle `random`: uniform directions on the slice, each with its densest threshold.
+"""The oracle `random`: uniform directions on the slice or facet, each with its densest threshold.
 
 The baseline that the others have to beat. A set of good directions of probability q is hit with
 probability 1 − (1 − q)^n by n of them, and q shrinks like (reach/spread)^(d−1).
@@ -7,6 +7,7 @@ probability 1 − (1 − q)^n by n of them, and q shrinks like (reach/spread)^(d
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from numpy.random import Generator
 
@@ -18,6 +19,7 @@ class Random(Heuristic):
     """Uniform directions; each round draws one lot."""
 
     rounds: int | None = 40
+    facets: ClassVar[bool] = True
 
     def round(self, explorer: Explorer, random: Generator, number: int) -> bool:  # noqa: ARG002
         """Draw one lot of directions."""

@@ -21,13 +21,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.random import Generator
 
 from mipmech.errors import InputError
-from mipmech.oracles.heuristics.explore import Explorer, Heuristic, unit
+from mipmech.oracles.heuristics.explore import Explorer, Heuristic
 from mipmech.oracles.heuristics.pca import least_spread
+from mipmech.oracles.shared.facets import Facet
+from mipmech.oracles.shared.slices import Slice
 from mipmech.validation import Floats, Numbers
 
 # Singular values below this share of the largest mean that agents coincide, or nearly so.
@@ -48,6 +51,7 @@ class Ransac(Heuristic):
     """
 
     rounds: int | None = 100
+    facets: ClassVar[bool] = True
     confidence: float = 0.999
 
     def __post_init__(self) -> None:
@@ -86,8 +90,9 @@ def hypotheses(explorer: Explorer, random: Generator, agents: Numbers, count: in
     else:
         chosen = agents[random.integers(len(agents), size=(count, d))]
     back = random.integers(0, 2, chosen.shape)
-    a = math.sin(part.angle) * part.across[chosen]
-    r = -back * reach[chosen] - math.cos(part.angle) * part.along[chosen]
+    a, r = part.y[chosen], -back * reach[chosen] - part.shift[chosen]
+    if isinstance(part, Facet):
+        return _on_facet(part, random, a, r)
     lines, right = a[:, 1:] - a[:, :1], r[:, 1:] - r[:, :1]
     _, values, vectors = np.linalg.svd(lines, full_matrices=True)
     # The least solution of the equations that are independent, and a direction that they leave.
@@ -102,7 +107,33 @@ def hypotheses(explorer: Explorer, random: Generator, agents: Numbers, count: in
     meets = rest >= 0
     step = np.sqrt(rest[meets])[:, None] * free[meets]
     # Near P w_f scores hardly depend on v, and most lines miss the sphere: the nearest point then.
-    return unit(np.vstack([foot[meets] + step, foot[meets] - step, foot[~meets]]))
+    return part.onto(np.vstack([foot[meets] + step, foot[meets] - step, foot[~meets]]))
+
+
+def _on_facet(part: Facet, random: Generator, a: Floats, r: Floats) -> Floats:
+    """Directions with agents on the two faces of a margin, and on some edges of the facet.
+
+    The best rules are corners: of d + 1 equations (one is Σv_j = 1 on a simplex), some are
+    a_i·v − b = r_i, and some fix a coordinate of v at its limits.
+
+    a, r : (n, d, d) and (n, d) arrays
+    """
+    n, d = r.shape
+    fixed = random.random((n, d)) < random.random((n, 1)) * 0.9
+    axes = np.argsort(random.random((n, d)), axis=1)
+    rows = np.zeros((n, d + 1, d + 1))
+    right = np.zeros((n, d + 1))
+    rows[:, :d, :d] = np.where(fixed[:, :, None], np.eye(d)[axes], a)
+    rows[:, :d, d] = np.where(fixed, 0.0, -1.0)
+    limit = 0.0 if part.simplex else np.where(random.random((n, d)) < 0.5, -1.0, 1.0)
+    right[:, :d] = np.where(fixed, limit, r)
+    if part.simplex:
+        rows[:, d, :d], right[:, d] = 1.0, 1.0
+    else:  # one agent more
+        rows[:, d, :d], rows[:, d, d] = a[np.arange(n), -1], -1.0
+        right[:, d] = r[np.arange(n), -1]
+    found = np.einsum("nij,nj->ni", np.linalg.pinv(rows, rcond=COINCIDE), right)
+    return part.onto(found[:, :d])
 
 
 def _improve(explorer: Explorer, random: Generator, start: Floats) -> None:
@@ -117,8 +148,8 @@ def _improve(explorer: Explorer, random: Generator, start: Floats) -> None:
         tries = [_turned(explorer, random, here, turn, 0.35)]
         if len(near) > explorer.part.dimension:
             tries.append(hypotheses(explorer, random, near, max(8, explorer.lot // 6)))
-        if len(inside) > explorer.part.dimension:
-            tries.append(least_spread(explorer.part, inside[None, :]))
+        if isinstance(explorer.part, Slice) and len(inside) > explorer.part.dimension:
+            tries.append(least_spread(explorer.slice, inside[None, :]))
         v = np.vstack(tries)
         counts = explorer.consider(v, ranked=True)
         top = int(counts.argmax())
@@ -135,4 +166,5 @@ def _turned(explorer: Explorer, random: Generator, v: Floats, turn: float, share
     """Directions at random angles up to about ``turn`` from v, on all scales below it."""
     count = max(8, int(share * explorer.lot))
     scale = turn * 10.0 ** -random.uniform(0, 2, (count, 1))
-    return unit(v + scale * random.standard_normal((count, len(v))) / math.sqrt(len(v)))
+    turned = v + scale * random.standard_normal((count, len(v))) / math.sqrt(len(v))
+    return explorer.part.onto(turned)

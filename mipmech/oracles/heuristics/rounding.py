@@ -19,12 +19,12 @@ import numpy as np
 from numpy.random import Generator
 
 from mipmech.budget import Budget
-from mipmech.oracles.heuristics.explore import Explorer, Heuristic, unit
+from mipmech.oracles.heuristics.explore import Explorer, Heuristic
 from mipmech.oracles.milp.engine import Milp, box_of, hull_of, model_of
 from mipmech.oracles.shared.cones import ConeSet, halves, ranges, sphere
 from mipmech.oracles.shared.goals import Density
 from mipmech.oracles.shared.recovery import clear
-from mipmech.oracles.shared.slices import Slice
+from mipmech.oracles.shared.slices import Slice, unit
 from mipmech.solver import Program, Solved
 from mipmech.validation import Floats, Numbers
 
@@ -42,7 +42,7 @@ class Rounding(Heuristic):
 
     def round(self, explorer: Explorer, random: Generator, number: int) -> bool:
         """Facets first, then the halves of the cones whose relaxation promises most."""
-        part = explorer.part
+        part = explorer.slice
         d, m = part.dimension, len(part.reach)
         turn = np.eye(d) if number == 0 else np.linalg.qr(random.standard_normal((d, d)))[0]
         some = np.arange(m)

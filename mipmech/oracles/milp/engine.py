@@ -8,6 +8,9 @@ with big-M from the scores over just these cones, a window on b, and a row that 
 the best found. "Infeasible" closes them; a solution is put back on the true sphere (`recovery`)
 and recounted; if that is no improvement, the hull was too loose and is cut in two.
 
+Costs of the norm l1 and linf have facets for a sphere (`facets`), on which the models are exact;
+cones are boxes there, and several facets with one rate are searched in turn.
+
 *Norm "secant", "box", "exact"*: one model for the whole sphere. Its bound is a bound; its maximiser
 is put back on the true sphere and recounted; where it is loose (‖u‖ < 1), the approximation gets
 another breakpoint there, and the model is solved again.
@@ -41,10 +44,11 @@ from mipmech.errors import InputError
 from mipmech.model.geometry import Geometry
 from mipmech.oracles.base import Answer, FeasibleOracle, grade, infeasible
 from mipmech.oracles.milp.search import ROUNDS, Proof, Search
-from mipmech.oracles.shared.cones import ConeSet, ranges, stabbed_more
+from mipmech.oracles.shared.cones import ConeSet, cover, ranges, stabbed_more
+from mipmech.oracles.shared.facets import Facet, Part, parts_at
 from mipmech.oracles.shared.goals import UP, Density, Goal, SoftDensity
 from mipmech.oracles.shared.recovery import clear, climb
-from mipmech.oracles.shared.slices import Slice, slice_at
+from mipmech.oracles.shared.slices import slice_at
 from mipmech.solver import Has, Program, Solved, solve
 from mipmech.tolerances import EPSILON
 from mipmech.validation import Floats, at_least
@@ -86,6 +90,7 @@ class Milp(FeasibleOracle):
     counting: int = 400_000
     most_cones: int = 20_000_000
     solver: str = "highs"
+    facets: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         for field, known in (("norm", get_args(Norm)), ("encoding", get_args(Encoding))):
@@ -95,31 +100,49 @@ class Milp(FeasibleOracle):
         at_least(1, segments=self.segments, most_cones=self.most_cones)
         at_least(0, counting=self.counting)
 
-    def goal(self, part: Slice) -> Goal:
+    def goal(self, part: Part) -> Goal:
         """What is maximised."""
         return Density.on(part)
 
     def answer(self, geometry: Geometry, eta: float, timer: Timer) -> Answer:
-        part, budget = slice_at(geometry, eta), timer.budget
-        goal = self.goal(part)
-        search = Search(part, goal, timer)
-        worth = _worth_a_model(part, goal)
-        if self.norm == "cones" or part.dimension <= 1 or not worth:
+        if geometry.norm != "l2" and self.norm in ("secant", "box"):
+            said = f"is {self.norm}, which approximates a sphere; the facets of {geometry.norm} are"
+            raise InputError(f"{said} exact: give exact, or leave it out", field="norm")
+        searches: list[Search] = []
+        for part in parts_at(geometry, eta):
+            # What one facet has need not be found again on the next.
+            before = max(searches, key=lambda search: search.best, default=None)
+            search = Search(part, self.goal(part), timer, before.best if before else 0.0)
+            searches.append(search)
+            stop = self.searched(search, timer.budget)
+            if before is None and search.found is None:
+                search.look(1, thorough=False)
+            if stop is not Stop.FINISHED:
+                break
+        if timer.interrupted:
+            stop = Stop.INTERRUPTED
+        best = max(searches, key=lambda search: (search.found is not None, search.best))
+        upper = max(search.goal.exactly(search.upper) for search in searches)
+        if len(searches) < len(parts_at(geometry, eta)):
+            upper = max(upper, best.goal.exactly(best.goal.most))
+        work = {
+            "cones_counted": sum(search.work for search in searches),
+            "models_solved": sum(search.models for search in searches),
+            "nodes": sum(search.nodes for search in searches),
+        }
+        found = best.mechanism
+        return grade(self, geometry, eta, found, stop=stop, timer=timer, upper=upper, work=work)
+
+    def searched(self, search: Search, budget: Budget) -> Stop:
+        """Search one slice or facet."""
+        part = search.part
+        worth = _worth_a_model(part, search.goal)
+        if self.norm == "cones" or part.points is not None or not worth:
             prover = _Prover(self, budget) if worth else None
             later = max(self.counting // 10, 1)
             nodes = math.inf if budget.nodes is None else budget.nodes
-            stop = search.run(prover, self.counting, later, self.most_cones, nodes)
-        else:
-            stop = _whole_sphere(self, search, budget)
-        if search.found is None:
-            search.look(1, thorough=False)
-        if timer.interrupted:
-            stop = Stop.INTERRUPTED
-        work = {
-            "cones_counted": search.work, "models_solved": search.models, "nodes": search.nodes,
-        }  # fmt: skip
-        upper, best = goal.exactly(search.upper), search.mechanism
-        return grade(self, geometry, eta, best, stop=stop, timer=timer, upper=upper, work=work)
+            return search.run(prover, self.counting, later, self.most_cones, nodes)
+        return _in_one_model(self, search, budget)
 
 
 @dataclass(frozen=True)
@@ -134,7 +157,7 @@ class MilpSoft(Milp):
         if not 0 <= self.gap < math.inf:
             raise InputError(f"is {self.gap}; give 0 or more", field="gap")
 
-    def goal(self, part: Slice) -> Goal:
+    def goal(self, part: Part) -> Goal:
         return SoftDensity(part, self.gap)
 
 
@@ -162,7 +185,7 @@ def soft_bound(
     return goal.exactly(search.upper) * (1 + 8 * Fraction(EPSILON))
 
 
-def _worth_a_model(part: Slice, goal: Goal) -> bool:
+def _worth_a_model(part: Part, goal: Goal) -> bool:
     """Whether the numbers are such that a solver's tolerances mean anything."""
     return isinstance(goal, Density) or float(part.reach.max()) <= TOO_LONG
 
@@ -174,7 +197,7 @@ def _worth_a_model(part: Slice, goal: Goal) -> bool:
 class Data:
     """A slice as the arrays that `formulations` takes, in turned coordinates.
 
-    z : (m, k) array; p : (k,) array e₁, or None if p = 0; eta : cosines
+    z : (m, k) array; p : (k,) array e₁, or None if p = 0 or on a facet; eta : cosines
     weight : (m,) array, 1 each if all are equal, else with mean 1
     """
 
@@ -186,11 +209,16 @@ class Data:
     widen: float
 
     @classmethod
-    def of(cls, part: Slice, goal: Goal) -> Data:
-        """The data of a goal on its slice."""
-        hidden = part.geometry.p_norm == 0
-        z = part.across if hidden else np.column_stack([part.along, part.across])
-        p = None if hidden else np.eye(z.shape[1])[0]
+    def of(cls, part: Part, goal: Goal) -> Data:
+        """The data of a goal on its slice or facet."""
+        p, cosines = None, (-1.0, 1.0)
+        if isinstance(part, Facet):
+            z = part.geometry.z[part.agents]
+        elif part.geometry.p_norm == 0:
+            z, cosines = part.across, (math.cos(part.most), math.cos(part.least))
+        else:
+            z = np.column_stack([part.along, part.across])
+            p, cosines = np.eye(z.shape[1])[0], (math.cos(part.most), math.cos(part.least))
         soft = isinstance(goal, SoftDensity)
         reach = goal.reach
         largest = 2 + (float(reach.max()) if soft else 0.0)
@@ -199,19 +227,19 @@ class Data:
         widen = 2.0 ** math.ceil(math.log2(widen))
         equal = isinstance(goal, Density) and goal.mass.equal
         weight = np.ones(len(z)) if equal else part.weight * len(z)
-        cosines = (math.cos(part.most), math.cos(part.least))
         return cls(z, p, cosines, reach, weight, widen)
 
 
-def model_of(oracle: Milp, part: Slice, goal: Goal, norm: Any, **more: Any) -> Any:
-    """The Pyomo model of a goal on a slice with this approximation of the unit norm."""
+def model_of(oracle: Milp, part: Part, goal: Goal, norm: Any, **more: Any) -> Any:
+    """The Pyomo model of a goal on a slice or facet with this model of the unit norm."""
     from formulations.cliques import clique_cover, conflicts  # noqa: PLC0415  (slow to import)
     from formulations.density import density_model  # noqa: PLC0415
     from formulations.soft_density import soft_density_model  # noqa: PLC0415
 
     data = Data.of(part, goal)
     if oracle.cliques and len(data.z) <= MOST_IN_GRAPH:
-        graph = conflicts(data.z, data.reach, data.p, *data.eta, widen=data.widen)
+        over = norm if isinstance(part, Facet) else None
+        graph = conflicts(data.z, data.reach, data.p, *data.eta, widen=data.widen, over=over)
         more = {**more, "cliques": clique_cover(graph)}
     build = density_model if isinstance(goal, Density) else soft_density_model
     try:
@@ -226,14 +254,19 @@ def model_at(oracle: Milp, geometry: Geometry, eta: float) -> Any:
     """The Pyomo model of a question for the whole sphere, as `--write-model` hands it to others."""
     if infeasible(geometry, eta):
         raise InputError(f"is {eta}, but no direction has that η: there is no model", field="eta")
-    part = slice_at(geometry, eta)
-    return model_of(oracle, part, oracle.goal(part), _norm(oracle))
+    part, *others = parts_at(geometry, eta)
+    if others:
+        said = f"is {eta}, the rate of {1 + len(others)} facets, and a model is of one of them"
+        raise InputError(f"{said}: choose another", field="eta")
+    return model_of(oracle, part, oracle.goal(part), _norm(oracle, part))
 
 
-def _norm(oracle: Milp) -> Any:
-    """The approximation for the whole sphere; cones are one model each, so secants stand in."""
+def _norm(oracle: Milp, part: Part) -> Any:
+    """That of the whole sphere or facet; cones are one model each, so secants stand in."""
     from formulations.unit_norm import Box, Exact, Secant  # noqa: PLC0415
 
+    if isinstance(part, Facet):
+        return surface_of(part)
     if oracle.norm == "box":
         return Box()
     if oracle.norm == "exact":
@@ -269,8 +302,8 @@ class _Prover:
     def __call__(self, search: Search, cones: ConeSet) -> tuple[Proof, float]:
         data = Data.of(search.part, search.goal)
         units, bound, cutoff = _cutoff(search, data)
-        hull, limits = hull_of(search.part, cones), _limits(search, cones)
-        solved = self._solve(search, data, hull, limits, cutoff / units)
+        limits = _limits(search, cones)
+        solved = self._solve(search, data, cones, limits, cutoff / units)
         search.solved(solved.nodes)
         if solved.stop is Stop.INTERRUPTED:
             search.timer.interrupted = True
@@ -281,20 +314,20 @@ class _Prover:
         return Proof.UNDECIDED, math.inf
 
     def _solve(
-        self, search: Search, data: Data, cone: Any, limits: dict[str, Any], cutoff: float
+        self, search: Search, data: Data, cones: ConeSet, limits: dict[str, Any], cutoff: float
     ) -> Solved:
         from formulations.density import set_cutoff  # noqa: PLC0415
         from formulations.eta import set_eta  # noqa: PLC0415
         from formulations.margin import set_margin  # noqa: PLC0415
-        from formulations.unit_norm import set_cone  # noqa: PLC0415
 
         part, goal = search.part, search.goal
-        box = box_of(part)
+        cone, box = hull_of(part, cones), box_of(part, cones)
         programs = _PROGRAMS.kept.setdefault(part.geometry, {})
         # Clique rows are those of one η; without them, one model serves every η.
         rows = self.oracle.cliques and len(data.z) <= MOST_IN_GRAPH
         where = data.eta if rows else data.eta[0] == data.eta[1]
-        shape = f"{type(goal).__name__} {where} {data.widen}"
+        facet = tuple(part.signs) if isinstance(part, Facet) else None
+        shape = f"{type(goal).__name__} {where} {data.widen} {facet}"
         program, allowed = programs.get(shape), self.budget.nodes
         nodes = NODES if allowed is None else min(NODES, max(0, allowed - search.nodes))
         rest = Budget(search.timer.left, self.budget.threads, nodes)
@@ -308,19 +341,49 @@ class _Prover:
             model = program.model
             if data.p is not None:
                 set_eta(model, *data.eta)
-            set_cone(model, cone, box)
+            move_to(model, part, cone, box)
             set_margin(model, **limits)
             set_cutoff(model, cutoff)
         return program.solve(rest)
 
 
-def box_of(part: Slice) -> tuple[Floats, Floats]:
-    """Bounds of the coordinates of u over the slice."""
+def surface_of(facet: Facet) -> Any:
+    """A facet as `formulations` knows it."""
+    from formulations.facets import CrossPolytopeFacet, CubeFacet  # noqa: PLC0415
+
+    signs = [int(sign) for sign in facet.signs]
+    if facet.simplex:
+        return CrossPolytopeFacet(signs)
+    axis = next(j for j, sign in enumerate(signs) if sign)
+    return CubeFacet(axis, signs[axis])
+
+
+def move_to(model: Any, part: Part, cone: Any, box: tuple[Floats, Floats]) -> None:
+    """Move a model to another hull of the same slice or facet."""
+    from formulations.facets import set_facet  # noqa: PLC0415
+    from formulations.unit_norm import set_cone  # noqa: PLC0415
+
+    if isinstance(part, Facet):
+        set_facet(model, cone, box)
+    else:
+        set_cone(model, cone, box)
+
+
+def box_of(part: Part, cones: ConeSet | None = None) -> tuple[Floats, Floats]:
+    """Bounds of the coordinates of u: over the slice, or over cones of a facet."""
     from formulations.margin import support  # noqa: PLC0415
 
+    if isinstance(part, Facet):
+        return part.bounds(*_hull(part, cones))
     axes = np.eye(part.geometry.rank)
     p = None if part.geometry.p_norm == 0 else axes[0]
     return support(axes, p, math.cos(part.most), math.cos(part.least))
+
+
+def _hull(part: Facet, cones: ConeSet | None) -> tuple[Floats, Floats]:
+    """The box around some cones, or around all."""
+    cones = cover(part) if cones is None else cones
+    return cones.lower.min(axis=0), cones.upper.max(axis=0)
 
 
 def _limits(search: Search, cones: ConeSet) -> dict[str, Any]:
@@ -350,14 +413,17 @@ def _limits(search: Search, cones: ConeSet) -> dict[str, Any]:
     return {"lowest": lowest, "highest": highest, "window": (low, high)}
 
 
-def hull_of(part: Slice, cones: ConeSet) -> Any:
+def hull_of(part: Part, cones: ConeSet) -> Any:
     """The common hull of cones of one facet, as a polytope in the coordinates of the model.
 
-    With x_f = s = ±1 on the facet, the box low_j ≤ x_j ≤ high_j is the cone
-    low_j s v_f ≤ v_j ≤ high_j s v_f; along its middle c the unit vectors have c·v ≥ cos α.
+    For l1 and linf that is the facet, in the box that `box_of` gives. Else, with x_f = s = ±1 on
+    the facet, the box low_j ≤ x_j ≤ high_j is the cone low_j s v_f ≤ v_j ≤ high_j s v_f; along its
+    middle c the unit vectors have c·v ≥ cos α.
     """
     from formulations.unit_norm import Cone  # noqa: PLC0415
 
+    if isinstance(part, Facet):
+        return surface_of(part)
     low, high = cones.lower.min(axis=0), cones.upper.max(axis=0)
     d = part.dimension
     facet = int(np.flatnonzero(low == high)[np.abs(low[low == high]).argmax()])
@@ -401,11 +467,15 @@ def _cutoff(search: Search, data: Data) -> tuple[float, float, float]:
 def _recover(search: Search, solved: Solved) -> bool:
     """Put a solution on the true sphere and recount it; whether it is better than all before."""
     part = search.part
-    v = solved.array("u")[part.geometry.rank - part.dimension :]  # without that along p
-    length = float(np.linalg.norm(v))
-    if length < 1e-9:
-        return False
-    v = v / length
+    u = solved.array("u")
+    if isinstance(part, Facet):
+        v = part.onto(part.turn.T @ u)
+    else:
+        v = u[part.geometry.rank - part.dimension :]  # without that along p
+        length = float(np.linalg.norm(v))
+        if length < 1e-9:
+            return False
+        v = v / length
     covered = np.flatnonzero(solved.array("s") > 0.5)
     before = search.best
     search.offer(v)
@@ -415,15 +485,15 @@ def _recover(search: Search, solved: Solved) -> bool:
     return search.best > before
 
 
-# ------------------------------------------------------------------ one model for the whole sphere
+# ------------------------------------------------------- one model for the whole sphere or facet
 
 
-def _whole_sphere(oracle: Milp, search: Search, budget: Budget) -> Stop:
-    """Solve, recover, refine where the maximiser is loose, and again."""
+def _in_one_model(oracle: Milp, search: Search, budget: Budget) -> Stop:
+    """Solve, recover, refine where the maximiser is loose, and again; a facet is exact at once."""
     part, goal = search.part, search.goal
     data = Data.of(part, goal)
     box = box_of(part)
-    norm = _norm(oracle)
+    norm = _norm(oracle, part)
     search.start()
     search.look(ROUNDS[1], thorough=True)
     search.tell()

@@ -17,10 +17,10 @@ from enum import Enum
 import numpy as np
 
 from mipmech.budget import Event, Stop, Timer
-from mipmech.oracles.shared.cones import ConeSet, Frontier, Ranges, halves, joined, ranges, sphere
+from mipmech.oracles.shared.cones import ConeSet, Frontier, Ranges, cover, halves, joined, ranges
+from mipmech.oracles.shared.facets import Part
 from mipmech.oracles.shared.goals import NUMBERS, Goal
 from mipmech.oracles.shared.incumbent import Incumbent
-from mipmech.oracles.shared.slices import Slice
 from mipmech.validation import Flags, Numbers
 
 # Cones bounded at once: enough to keep numpy busy; fewer if the agents are many.
@@ -74,7 +74,7 @@ class Search(Incumbent):
         before the start, no direction has more
     """
 
-    def __init__(self, part: Slice, goal: Goal, timer: Timer, best: float = 0.0) -> None:
+    def __init__(self, part: Part, goal: Goal, timer: Timer, best: float = 0.0) -> None:
         super().__init__(part, goal, timer, best)
         self.proved = goal.most
         self.groups: list[Group] = []
@@ -93,16 +93,15 @@ class Search(Incumbent):
 
     def look(self, rounds: int, thorough: bool) -> None:
         """Random directions, then small changes to the best of them; always the same ones."""
-        d = self.part.dimension
-        if d <= 1:
-            for v in sphere(d).lower:
+        part, d = self.part, self.part.dimension
+        if part.points is not None:
+            for v in part.points:
                 self.offer(v)
             return
         random = np.random.default_rng(0)
         # Several populations, because one soon consists of neighbours.
         islands, directions = min(ISLANDS, 2 * d - 1), min(DIRECTIONS, 30 * d)
-        v = random.standard_normal((islands, directions, d))
-        v /= np.linalg.norm(v, axis=2, keepdims=True)
+        v = part.draw(random, islands * directions).reshape(islands, directions, d)
         step = 0.5
         for _ in range(rounds):
             estimates = self.goal.estimates(v.reshape(-1, d)).reshape(islands, -1)
@@ -113,8 +112,7 @@ class Search(Incumbent):
             if self.timer.left == 0:
                 return
             near = np.repeat(v, OFFSPRING, axis=1)
-            near = near + step * random.standard_normal(near.shape)
-            near /= np.linalg.norm(near, axis=2, keepdims=True)
+            near = part.onto(near + step * random.standard_normal(near.shape))
             v = np.concatenate([v, near], axis=1)
             step *= SHRINK
         if thorough:
@@ -173,7 +171,7 @@ class Search(Incumbent):
 
     def start(self) -> None:
         """Begin with everything open."""
-        self.groups = [self._bounded(sphere(self.part.dimension))]
+        self.groups = [self._bounded(cover(self.part))]
         self.proved = 0.0
 
     def run(
@@ -289,10 +287,9 @@ class Search(Incumbent):
         part = self.part
         if part.dimension == 0:
             return np.ones(len(where.centre), dtype=bool)
-        size = float(np.linalg.norm(part.across, axis=1).max())
-        effect = math.sin(part.angle) * where.sine * size
+        effect = where.sine * part.extent
         # With a range of angles, cutting the sphere finer than that range gains nothing.
-        resolution = max(FINEST * size, (part.most - part.least) * size / 8)
+        resolution = max(FINEST * part.extent, part.blur / 8)
         return np.asarray(effect <= max(float(part.slack.max()), resolution))
 
     def _try_fine(self) -> None:
@@ -302,8 +299,8 @@ class Search(Incumbent):
         fine = joined(group.fine for group in self.groups)
         for place in np.argsort(-fine.bound, kind="stable")[:CENTRES]:
             if fine.bound[place] > self.goal.enough(self.best):
-                middle = fine.lower[place] + fine.upper[place]
-                self.offer(middle / np.linalg.norm(middle) if len(middle) else middle)
+                middle = (fine.lower[place] + fine.upper[place]) / 2
+                self.offer(self.part.onto(middle) if len(middle) else middle)
 
     def _prove(self, place: int, prove: Prover | None) -> None:
         group = self.groups[place]

@@ -29,6 +29,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from mipmech.oracles.shared.facets import Facet, Part
 from mipmech.oracles.shared.slices import Slice
 from mipmech.tolerances import EPSILON
 from mipmech.validation import Flags, Floats, Numbers
@@ -72,6 +73,20 @@ def sphere(dimension: int) -> ConeSet:
     return ConeSet(lower, upper, np.full(2 * dimension, np.inf))
 
 
+def cover(part: Part) -> ConeSet:
+    """Cones that cover all directions of a part: those of a sphere, or of a facet.
+
+    A facet of l1 costs is a box, and one cone. On a simplex, v = x/Σx_j for points x of the facets
+    x_j = 1 of a cube.
+    """
+    d = part.dimension
+    if isinstance(part, Slice):
+        return sphere(d)
+    if not part.simplex:
+        return ConeSet(np.full((1, d), -1.0), np.ones((1, d)), np.full(1, np.inf))
+    return ConeSet(np.eye(d), np.ones((d, d)), np.full(d, np.inf))
+
+
 def halves(cones: ConeSet) -> ConeSet:
     """Each cone cut in two across its longest side."""
     side = np.arange(len(cones)), (cones.upper - cones.lower).argmax(axis=1)
@@ -85,7 +100,7 @@ class Ranges:
     """Where the agents' scores lie over each cone.
 
     centre : (n, d) array of unit vectors
-    sine : (n,) array, sin α
+    sine : (n,) array, sin α; on a facet, how far scores range as a share of the largest
     low, high : (n, m) arrays, slack included
     """
 
@@ -95,8 +110,10 @@ class Ranges:
     high: Floats
 
 
-def ranges(part: Slice, cones: ConeSet) -> Ranges:
+def ranges(part: Part, cones: ConeSet) -> Ranges:
     """The range of every agent's score u·z_i over each cone and over the slice's angles θ."""
+    if isinstance(part, Facet):
+        return _over_facet(part, cones)
     centre, sine, low, high = _across_in_lots(part.across, cones)
     if part.least == part.most:
         angle = part.angle
@@ -108,6 +125,30 @@ def ranges(part: Slice, cones: ConeSet) -> Ranges:
         return Ranges(centre, sine, low, high)
     low = -_turned(part, -part.along, -low) - part.slack
     return Ranges(centre, sine, low, _turned(part, part.along, high) + part.slack)
+
+
+def _over_facet(part: Facet, cones: ConeSet) -> Ranges:
+    """On a box scores are linear; on a simplex v = x/Σx, and with t the score at the centre
+
+    |v·y − t| ≤ Σ h_j |y_j − t| / min Σx_j, because x·(y − t) = (x − c)·(y − t).
+    """
+    centre, half = (cones.lower + cones.upper) / 2, (cones.upper - cones.lower) / 2
+    least = np.ones(len(cones))
+    if part.simplex:
+        centre, least = centre / centre.sum(axis=1, keepdims=True), cones.lower.sum(axis=1)
+    t = centre @ part.y.T
+    off, term = np.zeros_like(t), np.empty_like(t)
+    for j in range(part.dimension):
+        np.subtract(part.y[:, j], t if part.simplex else 0.0, out=term)
+        np.abs(term, out=term)
+        term *= half[:, j : j + 1]
+        off += term
+    off /= least[:, None]
+    low, high = t - off, t + off
+    low += part.shift - part.slack
+    high += part.shift + part.slack
+    spread = half.sum(axis=1) if part.simplex else half.max(axis=1, initial=0.0)
+    return Ranges(part.onto(centre), spread / least, low, high)
 
 
 def _turned(part: Slice, along: Floats, across: Floats) -> Floats:

@@ -20,7 +20,8 @@ from mipmech.model.grading import Recount
 from mipmech.model.mechanism import Mechanism
 from mipmech.model.thresholds import best_threshold, densest_threshold
 from mipmech.oracles.shared.cones import Ranges, soft_stab, stab
-from mipmech.oracles.shared.slices import Masses, Slice, masses
+from mipmech.oracles.shared.facets import Part
+from mipmech.oracles.shared.slices import Masses, masses
 from mipmech.rationals import round_down
 from mipmech.tolerances import EPSILON
 from mipmech.validation import Floats
@@ -29,7 +30,7 @@ from mipmech.validation import Floats
 NUMBERS = 1 << 20
 
 
-def _in_batches(part: Slice, v: Floats, estimate: Callable[[Floats], Floats]) -> Floats:
+def _in_batches(part: Part, v: Floats, estimate: Callable[[Floats], Floats]) -> Floats:
     """Estimate directions in batches, so that many agents do not fill the memory."""
     size = max(1, NUMBERS // len(part.reach))
     starts = range(0, len(v), size)
@@ -60,11 +61,11 @@ UP = 1 + 8 * EPSILON
 class Density:
     """The weight of the agents in the margin, in whole numbers (`slices.Masses`)."""
 
-    part: Slice
+    part: Part
     mass: Masses
 
     @classmethod
-    def on(cls, part: Slice) -> Density:
+    def on(cls, part: Part) -> Density:
         """Density on a slice."""
         return cls(part, masses(part.geometry.instance.weights[part.agents]))
 
@@ -125,7 +126,7 @@ class SoftDensity:
     gap : bounds within this share of the best value count as closed
     """
 
-    part: Slice
+    part: Part
     gap: float
 
     @property

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,9 +9,9 @@ import numpy as np
 from mipmech.budget import Timer
 from mipmech.model.grading import Recount
 from mipmech.model.mechanism import Mechanism, from_reduced
+from mipmech.oracles.shared.facets import Part
 from mipmech.oracles.shared.goals import Goal
 from mipmech.oracles.shared.recovery import augment
-from mipmech.oracles.shared.slices import Slice
 from mipmech.validation import Floats
 
 # Directions recounted per batch at most: recounts are exact, and slower than estimates.
@@ -28,7 +27,7 @@ class Incumbent:
     best : its value, in the goal's units; only recounts change it
     """
 
-    part: Slice
+    part: Part
     goal: Goal
     timer: Timer
     best: float = 0.0
@@ -46,9 +45,8 @@ class Incumbent:
         value = self.goal.value(recount)
         if self.found is not None and value <= self.best:
             return False
-        if part.least == part.most and not recount.eta_within(
-            math.cos(part.angle) * geometry.p_norm, geometry.band * geometry.p_norm
-        ):
+        width = geometry.band * geometry.p_norm
+        if part.eta is not None and not recount.eta_within(part.eta, width):
             return False
         self.found = recount
         self.best = max(self.best, value)

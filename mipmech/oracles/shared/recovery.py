@@ -4,7 +4,7 @@ A solver's maximiser is right only to within its tolerances, and its u is a unit
 approximately. Given the agents that it covers, `clear` looks for the direction on the true sphere
 that has them inside the margin with the most room to spare, and `climb` for the one with the
 greatest soft density. At v the sphere is replaced by its tangent plane, a linear program gives a
-step, and the result is put back on the sphere.
+step, and the result is put back on the sphere. A facet is its own tangent plane.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from mipmech.oracles.shared.slices import Slice
+from mipmech.oracles.shared.facets import Part
 from mipmech.solver import Inequalities, linear_program
 from mipmech.validation import Floats, Numbers
 
@@ -26,7 +26,7 @@ MOST_NEAR = 300
 
 
 def clear(
-    part: Slice, v: Floats, covered: Numbers, rounds: int = 8, seconds: float = math.inf
+    part: Part, v: Floats, covered: Numbers, rounds: int = 8, seconds: float = math.inf
 ) -> Floats:
     """A direction near v that has the covered agents in its margin, with room to spare."""
     begun = time.monotonic()
@@ -45,7 +45,7 @@ def clear(
     return best
 
 
-def climb(part: Slice, v: Floats, covered: Numbers, rounds: int = 40) -> Floats:
+def climb(part: Part, v: Floats, covered: Numbers, rounds: int = 40) -> Floats:
     """A direction near v that keeps the covered agents, with greater soft density."""
     best, height = v, _height(part, v, covered)
     step = 0.25
@@ -62,7 +62,7 @@ def climb(part: Slice, v: Floats, covered: Numbers, rounds: int = 40) -> Floats:
 
 
 def augment(
-    part: Slice, v: Floats, b: float, step: float, seconds: float = math.inf
+    part: Part, v: Floats, b: float, step: float, seconds: float = math.inf
 ) -> Floats | None:
     """A direction near v that keeps the agents in the margin of b and draws others into it.
 
@@ -70,7 +70,6 @@ def augment(
     which the others miss it are made least in sum. That sum is small where few miss it by
     much, so it tends to bring in many that miss it by little. Of many, only the nearest are used.
     """
-    d = len(v)
     scores = part.scores(v[None, :])[0]
     distance = b - scores
     inside = (distance >= -part.slack) & (distance <= part.reach + part.slack)
@@ -78,21 +77,21 @@ def augment(
     near = np.flatnonzero(~inside & (miss <= part.reach))
     near = np.sort(near[np.argsort(miss[near], kind="stable")[:MOST_NEAR]])
     stay = np.flatnonzero(inside)
-    if d < 2 or not len(near) or not len(stay):
+    if part.points is not None or not len(near) or not len(stay):
         return None
-    tangent = _tangent(v)
-    slopes = math.sin(part.angle) * part.across @ tangent.T
+    tangent, backward, forward = part.steps(v, step)
+    slopes = part.y @ tangent.T
     # Variables: the step x, the change of b, and for each agent that is near the distances by which
     # it misses the front and the back. A row for each agent: how its score changes, seen from b.
     change = np.hstack([slopes, -np.ones((len(slopes), 1))])
     agents = np.concatenate([stay, near])
     rows = _rows(change[stay], change[near])
     span = float(part.reach.max()) + 4.0
-    cost = np.concatenate([np.zeros(d), -part.weight[near], -part.weight[near]])
-    least = np.concatenate([np.full(d - 1, -step), [-span], np.zeros(2 * len(near))])
-    most = np.concatenate([np.full(d - 1, step), [span], np.full(2 * len(near), 2 * span)])
+    cost = np.concatenate([np.zeros(len(tangent) + 1), -part.weight[near], -part.weight[near]])
+    least = np.concatenate([backward, [-span], np.zeros(2 * len(near))])
+    most = np.concatenate([forward, [span], np.full(2 * len(near), 2 * span)])
     constraints = Inequalities(rows, distance[agents], (distance - part.reach)[agents])
-    return _moved(v, tangent, linear_program(cost, constraints, least, most, seconds))
+    return _moved(part, v, tangent, linear_program(cost, constraints, least, most, seconds))
 
 
 def _rows(stay: Floats, near: Floats) -> Any:
@@ -109,18 +108,13 @@ def _rows(stay: Floats, near: Floats) -> Any:
     return csr_array((values, indices, starts), shape=(m + n, d + 2 * n))
 
 
-def _tangent(v: Floats) -> Floats:
-    """An orthonormal basis (d − 1 rows) of the tangent plane of the sphere at v."""
-    return np.asarray(np.linalg.svd(v[None, :])[2][1:])
-
-
-def _room(part: Slice, v: Floats, covered: Numbers) -> float:
+def _room(part: Part, v: Floats, covered: Numbers) -> float:
     """How much the covered agents can spare at the best threshold for that."""
     scores = part.scores(v[None, :])[0][covered]
     return float((scores + part.reach[covered]).min() - scores.max()) / 2
 
 
-def _height(part: Slice, v: Floats, covered: Numbers) -> float:
+def _height(part: Part, v: Floats, covered: Numbers) -> float:
     """Soft density of the covered agents, at the largest threshold that keeps them; −∞ if none."""
     scores = part.scores(v[None, :])[0][covered]
     b = float((scores + part.reach[covered]).min())
@@ -130,16 +124,15 @@ def _height(part: Slice, v: Floats, covered: Numbers) -> float:
 
 
 def _step(
-    part: Slice, v: Floats, covered: Numbers, step: float, weight: Floats | None,
+    part: Part, v: Floats, covered: Numbers, step: float, weight: Floats | None,
     seconds: float = math.inf,
 ) -> Floats | None:  # fmt: skip
     """One linear program on the tangent plane at v: most room, or greatest weighted distance."""
-    d = len(v)
-    if d < 2 or not len(covered):
+    if part.points is not None or not len(covered):
         return None
-    tangent = _tangent(v)
+    tangent, backward, forward = part.steps(v, step)
     scores, reach = part.scores(v[None, :])[0][covered], part.reach[covered]
-    slopes = math.sin(part.angle) * part.across[covered] @ tangent.T
+    slopes = part.y[covered] @ tangent.T
     ones = np.ones((len(covered), 1))
     # Variables: the step x, b − the largest score now, the room c.
     top = float(scores.max())
@@ -147,17 +140,17 @@ def _step(
     rows = np.block([[slopes, -ones, spare], [-slopes, ones, spare]])
     right = np.concatenate([top - scores, scores - top + reach])
     if weight is None:
-        cost = np.append(np.zeros(d), 1.0)
+        cost = np.append(np.zeros(len(tangent) + 1), 1.0)
     else:
         cost = np.append(-(weight @ slopes), [float(weight.sum()), 0.0])
     span = float(reach.max()) + 4.0
-    most = np.append(np.full(d - 1, step), [span, span])
-    return _moved(v, tangent, linear_program(cost, Inequalities(rows, right), -most, most, seconds))
+    least, most = np.append(backward, [-span, -span]), np.append(forward, [span, span])
+    solution = linear_program(cost, Inequalities(rows, right), least, most, seconds)
+    return _moved(part, v, tangent, solution)
 
 
-def _moved(v: Floats, tangent: Floats, solution: Floats | None) -> Floats | None:
+def _moved(part: Part, v: Floats, tangent: Floats, solution: Floats | None) -> Floats | None:
     """The direction after the step that a linear program begins with, back on the sphere."""
     if solution is None:
         return None
-    moved: Floats = v + solution[: len(tangent)] @ tangent
-    return moved / np.linalg.norm(moved)
+    return part.onto(v + solution[: len(tangent)] @ tangent)

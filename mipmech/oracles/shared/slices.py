@@ -13,8 +13,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
+from numpy.random import Generator
 
 from mipmech.model.geometry import Geometry
 from mipmech.rationals import common_integers
@@ -56,6 +58,57 @@ class Slice:
     def angle(self) -> float:
         """The middle of the allowed angles."""
         return (self.least + self.most) / 2
+
+    @property
+    def eta(self) -> float | None:
+        """η, if it is fixed."""
+        size = self.geometry.p_norm
+        return math.cos(self.angle) * size if self.least == self.most else None
+
+    @cached_property
+    def shift(self) -> Floats:
+        """What all directions at the middle angle share of the scores, (m,) array."""
+        return math.cos(self.angle) * self.along
+
+    @cached_property
+    def y(self) -> Floats:
+        """Scores at the middle angle are shift + y·v, (m, d) array."""
+        return math.sin(self.angle) * self.across
+
+    @property
+    def points(self) -> Floats | None:
+        """All v, (n, d) array, if they are one or two."""
+        if self.dimension > 1:
+            return None
+        return np.zeros((1, 0)) if self.dimension == 0 else np.array([[1.0], [-1.0]])
+
+    @cached_property
+    def extent(self) -> float:
+        """By how much scores may differ on the slice: the greatest length of y."""
+        return math.sin(self.angle) * float(np.linalg.norm(self.across, axis=1).max())
+
+    @property
+    def blur(self) -> float:
+        """By how much the range of angles lets scores differ."""
+        return (self.most - self.least) * float(np.linalg.norm(self.across, axis=1).max())
+
+    def draw(self, random: Generator, count: int) -> Floats:
+        """Uniform on the sphere: (count, d) array."""
+        return self.onto(random.standard_normal((count, self.dimension)))
+
+    def onto(self, v: Floats) -> Floats:
+        """Rows of length 1; a row of zeros becomes the first axis."""
+        return unit(v)
+
+    def tangential(self, v: Floats, slope: Floats) -> Floats:
+        """The part of slopes at v that leads along the sphere: (n, d) arrays."""
+        return np.asarray(slope - (slope * v).sum(axis=1, keepdims=True) * v)
+
+    def steps(self, v: Floats, step: float) -> tuple[Floats, Floats, Floats]:
+        """Vectors that lead along the sphere from v, (r, d), and how far each may be followed."""
+        tangent = np.asarray(np.linalg.svd(v[None, :])[2][1:])
+        room = np.full(len(tangent), step)
+        return tangent, -room, room
 
     def direction(self, v: Floats) -> Floats:
         """The unit vector u with this v, at the middle angle."""
@@ -102,6 +155,13 @@ def slice_at(geometry: Geometry, eta_low: float, eta_high: float | None = None) 
         across=z @ turn, reach=geometry.reach[counts], weight=geometry.weight[counts], slack=slack,
         agents=np.flatnonzero(counts),
     )  # fmt: skip
+
+
+def unit(v: Floats) -> Floats:
+    """Rows of length 1; a row of zeros becomes the first axis."""
+    length = np.linalg.norm(v, axis=-1, keepdims=True)
+    first = np.eye(v.shape[-1])[0]
+    return np.where(length > 0, v / np.where(length > 0, length, 1.0), first)
 
 
 def _complement(unit: Floats) -> Floats:
