@@ -13,7 +13,8 @@ import polars
 import pytest
 
 from instances.build import real_priced, tiny_costs
-from mipmech import InputError, Instance, Mechanism, best_threshold, recount
+from mipmech import InputError, Instance, Mechanism, best_threshold, make_instance, recount
+from mipmech.cli import main
 from mipmech.model.from_table import Choice
 from mipmech.model.instance_from_csv import instance_from_csv
 from mipmech.model.tables import read_csv
@@ -198,6 +199,49 @@ def test_a_matrix_that_lets_hidden_features_move_is_no_mistake(path):
 )
 def test_what_a_move_costs_in_words(path, given, said):
     assert made_of(path, **given).cost == said
+
+
+# ------------------------------------------------------------------ families by command
+
+
+def make(capsys, *options):
+    status = main(["make", "ties", "--agents", "6", "--rank", "2", *map(str, options)])
+    return status, *capsys.readouterr()
+
+
+def test_families_take_norms_and_prices(capsys, tmp_path):
+    file = tmp_path / "a.json"
+    for options, given in (
+        (["--norm", "l1"], {"norm": "l1"}),
+        (["--norm", "linf", "--effort", "spread"], {"norm": "linf", "effort": "spread"}),
+        (["--effort", "1, 2e-3"], {"effort": [1, 0.002]}),
+    ):
+        status, out, _ = make(capsys, "-o", file, "--json", *options)
+        assert status == 0
+        told = json.loads(out)
+        same = make_instance("ties", 6, 2, 0, **given)
+        assert (told["digest"], told["name"]) == (same.digest, same.name)
+        assert Instance.load(file).digest == same.digest
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--effort", "1"], "effort: has 1 numbers, 2 expected: a price per visible feature"),
+        (["--effort", "1,x2"], "effort, row 1: has 'x2'; give numbers between commas"),
+        (["--effort", "1,$2"], "effort, row 1: has '$2'; write 2; give numbers between commas"),
+        (["--effort", "1,0"], "effort, row 1: has the price 0 for 'x1'; it must be above 0"),
+        (["--effort", "spred"], "(did you mean 'spread'?)"),
+        (["--effort", ""], "effort: is ''; give a list of prices"),
+        (["--norm", "l3"], "'l3' is not one of 'l2', 'l1', 'linf'"),
+    ],
+)
+def test_norms_and_prices_that_no_family_has(capsys, tmp_path, options, said):
+    status, out, err = make(capsys, "-o", tmp_path / "a.json", *options)
+    assert (status, out) == (2, "")
+    assert said in err
+    assert err.count("\n") == 1
+    assert not (tmp_path / "a.json").exists()
 
 
 # ------------------------------------------------------------------ the library
