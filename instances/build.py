@@ -76,8 +76,8 @@ PRICED = [
     ("uniform-ball", 30, 4, 62, "linf", None),
     ("heavy-tails", 40, 3, 63, "l2", "spread"),
     ("clustered-lines", 50, 3, 64, "l1", "spread"),
-    ("ties", 40, 2, 65, "l1", None),
-    ("ties", 30, 3, 66, "linf", None),
+    ("clustered-lines", 40, 2, 65, "l1", None),
+    ("heavy-tails", 30, 3, 66, "linf", None),
     ("adversarial", 40, 2, 67, "linf", "spread"),
     ("costs", 40, 3, 68, "l1", "spread"),
 ]
