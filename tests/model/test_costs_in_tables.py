@@ -338,3 +338,37 @@ def test_real_samples_in_their_own_units():
     assert made["satgpa-units-l1"].agents[0].tolist() == [65, 62, 3.4]
     digests = {made[f"satgpa-units-{norm}"].digest for norm in ("l2", "l1", "linf")}
     assert len(digests) == 3
+
+
+@pytest.mark.parametrize("norm", ["l2", "l1", "linf"])
+def test_best_thresholds_are_those_of_brute_force(norm):
+    """Small samples with ties, and every kind of cost: the truth against corners of the ball."""
+    rng = np.random.default_rng(["l2", "l1", "linf"].index(norm))
+    for _ in range(150):
+        m, n = int(rng.integers(1, 8)), int(rng.integers(1, 5))
+        prices = [None, np.round(10.0 ** rng.uniform(-2, 2, n), 3)][int(rng.integers(2))]
+        if norm == "l2" and rng.random() < 0.5:
+            root = rng.standard_normal((n, n))
+            prices = root @ root.T + np.eye(n)
+            prices = (prices + prices.T) / 2
+        quality = rng.integers(-3, 4, n) + np.eye(n)[0] / 2
+        seen = sorted(rng.choice(n, int(rng.integers(1, n + 1)), replace=False).tolist())
+        given = ("cost", "reach")[int(rng.integers(2))]
+        sample = Instance.from_arrays(
+            rng.integers(-5, 6, (m, n)) / 2, quality, visible=seen, norm=norm, effort=prices,
+            **{given: rng.choice([0.3, 0.5, 1.0, 2.0], m)},
+        )  # fmt: skip
+        w = np.zeros(n)
+        w[seen] = rng.integers(-3, 4, len(seen))
+        if not w.any():
+            continue
+        move = unit_move(sample, w)
+        limits, scores = sample.reach * (w @ move), sample.agents @ w
+        gains = [0.0]
+        for b in scores + limits:
+            d = b - scores
+            inside = (d >= -1e-12) & (d <= limits + 1e-11)
+            gains.append((quality @ move) / (w @ move) * np.where(inside, d, 0).mean())
+        best = best_threshold(sample, Mechanism(tuple(w.tolist()), 0.0))
+        if quality @ move > 0:
+            assert float(best.gain) == pytest.approx(max(gains), rel=1e-6, abs=1e-9)
