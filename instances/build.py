@@ -70,6 +70,17 @@ MEDIUM = [
     ("needle", 800, 4, 44),
     ("needle", 750, 4, 45),
 ]
+# family, agents, rank, seed, norm, effort
+PRICED = [
+    ("gaussian-mixture", 40, 3, 61, "l1", None),
+    ("uniform-ball", 30, 4, 62, "linf", None),
+    ("heavy-tails", 40, 3, 63, "l2", "spread"),
+    ("clustered-lines", 50, 3, 64, "l1", "spread"),
+    ("clustered-lines", 40, 2, 65, "l1", None),
+    ("heavy-tails", 30, 3, 66, "linf", None),
+    ("adversarial", 40, 2, 67, "linf", "spread"),
+    ("costs", 40, 3, 68, "l1", "spread"),
+]
 # Not stored: made again from the seed (`make instances-large`), or asked for by name.
 LARGE = [
     ("gaussian-mixture", 5000, 3, 51),
@@ -170,6 +181,90 @@ def tiny() -> dict[str, Instance]:
     }  # fmt: skip
 
 
+def tiny_costs() -> dict[str, Instance]:
+    """One or two for every cost, worked out in `source`.
+
+    All numbers are exact in floats, but for those of `reach`.
+    """
+    make = Instance.from_arrays
+    not_attained = Fraction(1249, 1250)
+    return {
+        "l1": make(
+            [[0.0, 2.0], [2.0, 1.0]], [3.0, 2.0], visible=[0, 1], cost=1.0, norm="l1", name="l1",
+            source="Whoever moves works on one feature. If that is the first (weights 1 and v with"
+                   " |v| ≤ 1), the scores 2v and 2 + v differ by 2 - v ≥ 1, so the two move by at"
+                   " most 1 in all: the gain is at most 3/2. If it is the second (weights u and 1),"
+                   " u = 1/2 gives both the score 2, and with threshold 3 both move by 1, which"
+                   " gains 2 each: nobody can do more there. Negative weights lower quality.",
+            known=by_hand(2, "x0 + 2 x1 ≥ 6 moves both by 1 in x1, which pays less than x0 would"),
+        ),
+        "l1-tie": make(
+            [[0.0, 2.0], [1.0, 1.0]], [3.0, 1.0], visible=[0, 1], cost=1.0, norm="l1",
+            name="l1, a tie",
+            source="With equal weights both features raise the score alike, and agents take the one"
+                   " that is better for quality, the first. Both have the score 2, and with"
+                   " threshold 3 both move by 1 in it. No rule gains more than 3 a person.",
+            known=by_hand(3, "x0 + x1 ≥ 3 moves both by 1 in x0"),
+        ),
+        "l1-prices": make(
+            [[0.0, 1.0], [8.0, 0.5]], [0.75, 4.0], visible=[0, 1], cost=1.0, norm="l1",
+            effort=[0.25, 2.0], name="l1 with prices",
+            source="The instance l1 in other units: multiplied by their prices, the features are"
+                   " (0, 2) and (2, 1), and quality is 3 and 2 per unit of cost.",
+            known=by_hand(2, "x0 + 16 x1 ≥ 24 moves both by 1/2 in x1, at a cost of 1"),
+        ),
+        "linf": make(
+            [[0.0, 2.0], [2.0, 1.0]], [3.0, 2.0], visible=[0, 1], cost=1.0, norm="linf",
+            name="linf",
+            source="Whoever moves does so in all features at once that have a weight, by at most 1"
+                   " in each, so that no rule gains more than 3 + 2 a person. With weights 1 and 2"
+                   " both have the score 4, and a move of 1 in both features raises it by 3.",
+            known=by_hand(5, "x0 + 2 x1 ≥ 7 moves both by 1 in both features"),
+        ),
+        "linf-not-attained": make(
+            [[0.0, 0.0], [0.0, 5.0]], [3.0, 2.0], visible=[0, 1], cost=1.0, norm="linf",
+            name="linf, not attained",
+            source="To gain 5 from both, both must move by 1 in both features, so their scores must"
+                   " be equal; but that needs a weight of 0 for the second, which then stays: gain"
+                   " 3. With weights 1 - e and e, e > 0, threshold 1 moves the first by 1 and the"
+                   " second by 1 - 5e, and gains 5 - 25e/2: as near to 5 as one likes, never 5.",
+            known=Known(
+                round_down(5 * (1 - Fraction(5, 2) * (1 - not_attained))), 5.0,
+                "by hand: 1249 x0 + x1 ≥ 1250 gains 4.99, and every gain is below 5",
+            ),
+        ),
+        "prices": make(
+            [[0.0, 0.0], [32.0, -3.0]], [0.75, 8.0], visible=[0, 1], cost=2.0, effort=[0.25, 2.0],
+            name="prices",
+            source="Multiplied by their prices the features are (0, 0) and (8, -6), and quality is"
+                   " 3 and 4 per unit of cost, of length 5. Across that direction the two differ"
+                   " only sideways: 3*8 - 4*6 = 0. So both move by their reach of 1/2 along it.",
+            known=by_hand(2.5, "0.75 x0 + 8 x1 ≥ 2.5 moves both by 1/2, and no rule has a greater"
+                               " rate than 5"),
+        ),
+        "spill-over": make(
+            [[0.0, 3.0], [0.25, 5.0]], [0.0, 1.0], visible=[0], cost=2.0,
+            effort=[[2.0, -1.0], [-1.0, 1.0]], name="effort spills over",
+            source="Quality is the second feature alone, which is not seen. The inverse of M is"
+                   " [[1, 1], [1, 2]]: the cheapest way to raise the first feature by d is a move"
+                   " of d in both, at cost 2 √(2 - 2 + 1) d = 2d. So agents move by up to 1/2, and"
+                   " quality rises with them. Threshold 1/2 moves them by 1/2 and 1/4; beyond it"
+                   " the first is out of reach, and the second alone gains at most 1/4; below it"
+                   " both move less.",
+            known=by_hand(Fraction(3, 8), "x0 ≥ 1/2 raises quality by 1/2 and 1/4"),
+        ),
+        "reach": make(
+            [[0.0, 1.0], [0.2, 0.0]], [1.0, 1.0], visible=[0], reach=[0.3, 0.1], name="reach",
+            source="No cost is exactly 1/0.3 in floats, but the reach is. Threshold 0.3 is the end"
+                   " of the first agent's reach exactly, and within the second's, since the float"
+                   " 0.3 is below 3/10 and 0.2 above 2/10. Above it only the second moves, by less"
+                   " than 0.11; below it both move less.",
+            known=by_hand((2 * Fraction(0.3) - Fraction(0.2)) / 2,
+                          "x0 ≥ 0.3 moves the two by 0.3 and 0.3 - 0.2"),
+        ),
+    }  # fmt: skip
+
+
 def read_raw(
     name: str, outcome: str, features: list[str]
 ) -> tuple[np.ndarray, np.ndarray, list[dict]]:
@@ -198,7 +293,10 @@ def fitted(name: str, outcome: str, features: list[str]) -> tuple[dict, np.ndarr
     return parts, deviation, rows
 
 
-FIT = "w_f: least squares of {} on the standardised features; a unit of distance is one standard deviation"  # noqa: E501
+FIT_UNIT = "on the standardised features; a unit of distance is one standard deviation"
+PRICED_UNIT = "on the features; a move of one standard deviation in any feature costs the same"
+FIT = "w_f: least squares of {} " + FIT_UNIT
+STAT2_NAMES = {"first_year_gpa": "FirstYearGPA", "med_gpa": "MedGPA"}
 SAT = "Data: OpenIntro Statistics, data set satgpa (CC BY-SA 3.0). " + FIT.format("first-year GPA")
 STAT2 = "Data: Cannon et al., STAT2, data set {}. "
 
@@ -247,6 +345,48 @@ def real() -> dict[str, tuple[str, Instance]]:
     return result
 
 
+def real_priced() -> dict[str, tuple[str, Instance]]:
+    """Samples in the units of their raw tables, with a price of 1/standard deviation each."""
+    made = {}
+    samples = {
+        "satgpa-units": ("satgpa", "fy_gpa", ["sat_v", "sat_m", "hs_gpa"], None),
+        "first-year-units": (
+            "first_year_gpa", "GPA", ["HSGPA", "SATV", "SATM", "HU", "SS"],
+            ["HSGPA", "SATV", "SATM"],
+        ),
+        "medical-units": (
+            "med_gpa", "Acceptance", ["BCPM", "GPA", "VR", "PS", "WS", "BS"],
+            ["GPA", "VR", "PS", "BS"],
+        ),
+    }  # fmt: skip
+    norms = {"satgpa-units": ("l2", "l1", "linf"), "first-year-units": ("l1",),
+             "medical-units": ("linf",)}  # fmt: skip
+    for table, (raw, outcome, features, visible) in samples.items():
+        values, result, _ = read_raw(raw, outcome, features)
+        design = np.column_stack([values, np.ones(len(result))])
+        *slopes, level = np.linalg.lstsq(design, result, rcond=None)[0]
+        origin = (
+            SAT
+            if raw == "satgpa"
+            else STAT2.format(STAT2_NAMES[raw])
+            + FIT.format("acceptance (0 or 1)" if raw == "med_gpa" else "first-year GPA")
+        )
+        origin = origin.replace(FIT_UNIT, PRICED_UNIT)
+        for norm in norms[table]:
+            name = f"{table}-{norm}"
+            seen = "everything" if visible is None else ", ".join(visible) + " alone"
+            instance = Instance.from_csv(
+                HERE / "real" / "raw" / f"{raw}.csv",
+                quality=dict(zip(features, np.round(slopes, 6).tolist(), strict=True)),
+                quality_offset=-round(float(level), 6), features=features,
+                visible=visible or features, cost=2.0, norm=norm, effort="standard",
+                drop_blank=True, name=name,
+                source=f"{origin}. Features in the units of the raw table; the office sees {seen}.",
+            )  # fmt: skip
+            made[name] = (table, replace(instance, ids=None))
+    return made
+
+
 def paper() -> dict[str, Instance]:
     reach = 0.25
     best = reach / math.sqrt(3)
@@ -274,23 +414,24 @@ def known_of(entry: dict[str, Any]) -> Known:
     return Known(*entry["gain"], entry["how"], tuple(map(tuple, entry.get("densities", []))))
 
 
-def seeded(folder: Path, members: list[tuple[str, int, int, int]]) -> None:
+def seeded(folder: Path, members: list[tuple[Any, ...]]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    for family, agents, rank, seed in members:
-        instance = with_known(make_instance(family, agents, rank, seed))
+    for family, agents, rank, seed, *priced in members:
+        costs = dict(zip(("norm", "effort"), priced, strict=bool(priced)))
+        instance = with_known(make_instance(family, agents, rank, seed, **costs))
         instance.save(folder / f"{instance.name}.json")
 
 
 def build(folder: Path) -> None:
     for name in ("tiny", "paper", "real"):
         (folder / name).mkdir(parents=True, exist_ok=True)
-    for name, instance in tiny().items():
+    for name, instance in {**tiny(), **tiny_costs()}.items():
         instance.save(folder / "tiny" / f"{name}.json")
     for name, instance in paper().items():
         with_known(instance).save(folder / "paper" / f"{name}.json")
-    seeded(folder / "small", SMALL)
+    seeded(folder / "small", SMALL + PRICED)
     seeded(folder / "medium", MEDIUM)
-    for name, (table, instance) in real().items():
+    for name, (table, instance) in {**real(), **real_priced()}.items():
         with_known(instance).save(folder / "real" / f"{name}.json", "csv", table=f"{table}.csv")
 
 

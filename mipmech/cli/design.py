@@ -38,7 +38,7 @@ from mipmech.design.checking import check as check_certificate
 from mipmech.design.describe import describe
 from mipmech.design.movers import save_movers
 from mipmech.design.printed import PrintedRule, check_digits, printed
-from mipmech.errors import InputError
+from mipmech.errors import InputError, shorten
 from mipmech.model import families
 from mipmech.model.geometry import Geometry, reduce
 from mipmech.model.instance import Instance
@@ -47,6 +47,7 @@ from mipmech.oracles.call import eta_of
 from mipmech.oracles.registry import REGISTRY, oracle_named
 from mipmech.plots.drawn import Drawn
 from mipmech.text import NOT_VERIFIED
+from mipmech.validation import cells, is_plain, remedy
 from mipmech.workers.processes import cores
 
 
@@ -374,6 +375,19 @@ def check(
     return 0 if enough else 1
 
 
+def _prices(text: str | None) -> list[float] | Any:
+    """Prices as they are typed; a word is left to the families, which know one."""
+    if text is None or not any(map(str.isdigit, text)):
+        return text
+    prices = []
+    for row, cell in enumerate(cells(text)):
+        if not is_plain(cell):
+            said = f"has {shorten(cell)}{remedy(cell)}; give numbers between commas, as in 1,2,0.5"
+            raise InputError(said, field="effort", row=row)
+        prices.append(float(cell))
+    return prices
+
+
 @command()
 def make(
     shell: Shell,
@@ -392,6 +406,18 @@ def make(
     cost: Annotated[
         float | None, typer.Option("--cost", help="One cost for all instead of the family's.")
     ] = None,
+    norm: Annotated[
+        Literal["l2", "l1", "linf"],
+        typer.Option("--norm", help="How moves in several features add up."),
+    ] = "l2",
+    effort: Annotated[
+        str | None,
+        typer.Option(
+            "--effort",
+            help='Prices of the visible features: "1,2,0.5"; or "spread": from 0.01 to 100, and'
+            " units as different.",
+        ),
+    ] = None,
     table: Annotated[
         Literal["inline", "csv", "npy"],
         typer.Option("--table", help="Where the agents go: into the file or beside it."),
@@ -400,7 +426,9 @@ def make(
     """Make an instance of a named family."""
     check_outputs(output=output)
     with shell.saying(f"making {output}"):
-        sample = families.make(family, agents, rank, seed, hidden=hidden, cost=cost)
+        sample = families.make(
+            family, agents, rank, seed, hidden=hidden, cost=cost, norm=norm, effort=_prices(effort)
+        )
         sample.save(output, table)
     content = {
         "file": str(output),

@@ -5,15 +5,16 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
 from mipmech.cli.shell import Shell, can_be_written, command
 from mipmech.design.caveats import caveats
-from mipmech.errors import InputError, shorten
-from mipmech.model.from_table import NAMING, Choice, naming_column
+from mipmech.errors import InputError, did_you_mean, shorten
+from mipmech.model.from_table import NAMING, STANDARD, Choice, naming_column
 from mipmech.model.instance import Instance
 from mipmech.model.instance_from_csv import UNSEEN, instance_from_csv
 from mipmech.model.tables import CsvTable, listed_columns, quoted, read_csv
@@ -42,6 +43,24 @@ def new(
     cost: Annotated[
         str | None,
         typer.Option("--cost", help="Cost of a move of 1, if passing is worth 1; or a column."),
+    ] = None,
+    reach: Annotated[
+        str | None,
+        typer.Option(
+            "--reach", help="Instead of --cost, how far people move to pass; or a column."
+        ),
+    ] = None,
+    norm: Annotated[
+        Literal["l2", "l1", "linf"],
+        typer.Option("--norm", help="How moves in several features add up."),
+    ] = "l2",
+    effort: Annotated[
+        str | None,
+        typer.Option(
+            "--effort",
+            help='Prices of a move of 1, by column: "gpa=10,sat=0.02"; or "standard",'
+            " 1/standard deviation each. Implies --as-is.",
+        ),
     ] = None,
     weights: Annotated[str | None, typer.Option("--weights", help="A column of weights.")] = None,
     ids: Annotated[
@@ -75,14 +94,18 @@ def new(
     if asking:
         _tell_columns(table)
     else:
-        _check_complete(table, quality, visible, view, cost)
+        _check_complete(table, quality, visible, view, reach if cost is None else cost)
     chosen = None if features is None else cells(features)
     for column in chosen or ():
         table.place(column, "features")
         table.without(table.gaps([column])).numbers([column], "features")
+    example = _example(table)
     choice = Choice(
-        {}, 1.0, weights=weights, quality_offset=offset, features=chosen, drop_blank=drop_blank,
-        standardise=not asking if standardise is None else standardise,
+        {}, 1.0 if reach is None else None, norm=norm, weights=weights, quality_offset=offset,
+        reach=None if reach is None else _amount(reach, table, "reach"),
+        effort=None if effort is None else _effort(effort, table, example),
+        features=chosen, drop_blank=drop_blank,
+        standardise=not asking and effort is None if standardise is None else standardise,
     )  # fmt: skip
 
     def settled(
@@ -102,8 +125,6 @@ def new(
         answered: Choice = _asked(field, question, fitting, default)
         return answered
 
-    example = _example(table)
-
     def weighted(text: str) -> dict[str, float]:
         return coefficients(text, "quality", example)
 
@@ -114,10 +135,15 @@ def new(
     if view is None or visible is not None:
         offered = ",".join(map(quoted, choice.quality)) if len(choice.quality) > 1 else ""
         choice = settled("visible", visible, _VISIBLE, cells, offered)
-    if standardise is None and asking:
+    if standardise is None and effort is None and asking:
         choice = settled("standardise", None, _STANDARDISE, _yes, "yes")
-    unit = "one standard deviation" if choice.standardise else "1"
-    choice = settled("cost", cost, _COST.format(unit), lambda text: _cost(text, table), "2")
+    if reach is None or cost is not None:
+        spread = choice.standardise or choice.effort == STANDARD
+        unit = (
+            "one standard deviation" if spread else "1" + " at the price 1" * (effort is not None)
+        )
+        read = partial(_amount, table=table, field="cost")
+        choice = settled("cost", cost, _COST.format(unit), read, "2")
     if ids != "":
         choice = replace(choice, ids=ids or naming_column(table, choice.used(table.names)))
     gaps = len(table.gaps(choice.used(table.names)))
@@ -138,6 +164,7 @@ def new(
         "table": table.path.name if made.refers else None,
         "ids": choice.ids,
         "standardised": choice.standardise,
+        "cost": made.cost,
         "left_out": made.left_out,
         "warnings": warnings,
     }
@@ -165,15 +192,31 @@ def _output(data: Path, output: Path | None) -> Path:
 # ------------------------------------------------------------------ options
 
 
-def _cost(text: str, table: CsvTable) -> float | str:
+def _amount(text: str, table: CsvTable, field: str) -> float | str:
+    """A cost or a reach: a number, or a column."""
     answer = text.strip()
     if not is_plain(answer):
-        table.place(answer, "cost")
+        table.place(answer, field)
         return answer
     if answer in table.names:
         said = f"is {answer}, and a column has that name; write {answer}.0 for the number, or"
-        raise InputError(f"{said} rename the column", field="cost")
+        raise InputError(f"{said} rename the column", field=field)
     return float(answer)
+
+
+def _effort(text: str, table: CsvTable, example: str) -> dict[str, float] | str:
+    """Prices by column, or the word that stands for 1/standard deviation."""
+    answer = text.strip()
+    if answer == STANDARD:
+        return answer
+    if not set(answer) & set("=:"):
+        hint = did_you_mean(answer, [STANDARD])
+        said = f"is {shorten(answer)}; give prices by column, as in {example}, or {STANDARD}{hint}"
+        raise InputError(said, field="effort")
+    prices = coefficients(answer, "effort", example)
+    for column in prices:
+        table.place(column, "effort")
+    return prices
 
 
 def _yes(text: str) -> bool:
@@ -232,10 +275,14 @@ _COST = "What does a move of {} cost, if passing is worth 1? A number, or a colu
 
 
 def _tried(table: CsvTable, choice: Choice) -> Instance:
-    """The instance so far; the planner sees all quality if nobody has said yet what is seen."""
+    """The instance so far; the planner sees all quality if nobody has said yet what is seen.
+
+    Prices wait until all features are known.
+    """
     unsaid = choice.visible is None and choice.view is None
     seen = list(choice.quality) if unsaid else choice.visible
-    return Instance.from_frame(table, **vars(replace(choice, visible=seen, drop_blank=True)))
+    tried = replace(choice, visible=seen, drop_blank=True, effort=None)
+    return Instance.from_frame(table, **vars(tried))
 
 
 def _asked(field: str, question: str, read: Callable[[str], Any], default: str = "") -> Any:
@@ -249,7 +296,8 @@ def _asked(field: str, question: str, read: Callable[[str], Any], default: str =
         try:
             return read(line.strip() or default)
         except InputError as error:
-            if error.field in ("weights", "quality_offset"):  # options, which no answer mends
+            if error.field in ("weights", "quality_offset", "norm", "reach"):
+                # Options, which no answer mends.
                 raise
             at = "" if error.line is None else f" (line {error.line})"
             print(printable(f"  {error.message}{at}"), file=sys.stderr)

@@ -8,22 +8,26 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final, Literal
 
 import numpy as np
 from numpy.random import Generator
 
-from mipmech.errors import InputError
+from mipmech.errors import InputError, did_you_mean, shorten
+from mipmech.model.costs.pricing import Norm
 from mipmech.model.instance import Instance
 from mipmech.model.population import Smoothed
-from mipmech.validation import Floats, at_least
+from mipmech.validation import Floats, array, at_least, length
 
 Parts = dict[str, Any]
 
 DECIMALS = 6
 MOST_NUMBERS = 100_000_000
+# Prices that are drawn from the seed.
+SPREAD: Final = "spread"
+PRICES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
 # The needle: its share of the agents, and the reach of all.
 NEEDLE_SHARE, NEEDLE_REACH = 0.02, 1 / 2500
 
@@ -37,9 +41,20 @@ class Family:
 
 
 def make(
-    family: str, agents: int, rank: int, seed: int, *, hidden: int = 1, cost: float | None = None
+    family: str,
+    agents: int,
+    rank: int,
+    seed: int,
+    *,
+    hidden: int = 1,
+    cost: float | None = None,
+    norm: Norm = "l2",
+    effort: Sequence[float] | Literal["spread"] | None = None,
 ) -> Instance:
     """An instance of a family of instances, reproducible from its seed.
+
+    Its name ends in the norm, unless that is l2, and in "priced" for ``effort="spread"``, "prices"
+    for a list of prices.
 
     Parameters
     ----------
@@ -51,11 +66,20 @@ def make(
         The number of hidden features.
     cost : float, optional
         The cost of all agents, in place of the family's own.
+    norm : {"l2", "l1", "linf"}
+        How moves in several features add up.
+    effort : sequence of float or "spread", optional
+        Prices of the visible features (1 for hidden ones); or "spread", round prices between 0.01
+        and 100, drawn from the seed, for features that come in units as different: divided by their
+        prices, and their quality multiplied, so that it is the same sample in units of cost.
 
     Examples
     --------
     >>> make("uniform-ball", agents=50, rank=3, seed=7)
     Instance('uniform-ball-m50-k3-s7': 50 agents, 4 features, 3 seen)
+    >>> priced = make("ties", agents=9, rank=2, seed=1, norm="l1", effort="spread")
+    >>> priced, priced.costs.effort.tolist()
+    (Instance('ties-m9-k2-s1-l1-priced': 9 agents, 3 features, 2 seen), [100.0, 0.01, 1.0])
     """
     if family not in NAMES:
         said = f"there is no family {family!r}; there are: {', '.join(NAMES)}"
@@ -68,30 +92,72 @@ def make(
     if family == "example1":
         if (rank, hidden) != (2, 1):
             raise InputError("must be 2 for Example 1, with one hidden feature", field="rank")
+        for field, other in (("norm", norm != "l2"), ("effort", effort is not None)):
+            if other:
+                said = "is for families that are drawn from a seed; Example 1 has Euclidean costs"
+                raise InputError(said, field=field)
         return example1(agents, cost=4.0 if cost is None else cost)
+    prices, text = _prices(effort, rank, hidden, seed)
     options = f" --hidden {hidden}" * (hidden != 1) + f" --cost {cost}" * (cost is not None)
+    options += f" --norm {norm}" * (norm != "l2") + f" --effort {text}" * bool(text)
+    suffix = f"-{norm}" * (norm != "l2")
+    suffix += "" if prices is None else "-priced" if text == SPREAD else "-prices"
     command = f"mipmech make {family} --agents {agents} --rank {rank} --seed {seed}{options}"
-    name = f"{family}-m{agents}-k{rank}-s{seed}"
+    name = f"{family}-m{agents}-k{rank}-s{seed}{suffix}"
     source = f"{FAMILIES[family].what}; made by `{command}`"
     parts = FAMILIES[family].build(np.random.default_rng(seed), agents, rank, hidden)
     if cost is not None:
         parts["cost"] = cost
     parts["agents"] = np.asarray(parts["agents"]).round(DECIMALS)
     parts["quality"] = np.asarray(parts["quality"]).round(DECIMALS)
-    return Instance.from_arrays(**parts, visible=list(range(rank)), name=name, source=source)
+    if prices is not None and text == SPREAD:
+        # Round prices make round quotients: two more decimals hold them.
+        parts["agents"] = (parts["agents"] / prices).round(DECIMALS + 2)
+        parts["quality"] = (parts["quality"] * prices).round(DECIMALS + 2)
+        parts.pop("smoothing", None)  # which speaks of noise that is alike in all features
+    return Instance.from_arrays(
+        **parts, visible=list(range(rank)), norm=norm, effort=prices, name=name, source=source
+    )
+
+
+def _prices(effort: object, rank: int, hidden: int, seed: int) -> tuple[Floats | None, str]:
+    """The price of every feature, and the option that says so."""
+    if effort is None:
+        return None, ""
+    if isinstance(effort, str):
+        if effort != SPREAD:
+            said = f"is {shorten(effort)}; give a list of prices, one per visible feature, or"
+            raise InputError(f"{said} {SPREAD}{did_you_mean(effort, [SPREAD])}", field="effort")
+        # Of its own stream, so that the sample is that without prices.
+        rng = np.random.default_rng([seed, 1])
+        drawn = rng.integers(len(PRICES), size=rank)
+        drawn[:2] = (0, len(PRICES) - 1)[:rank]
+        given, text = np.array(PRICES)[rng.permutation(drawn)], SPREAD
+    else:
+        given = array(effort, "effort", 1)  # type: ignore[arg-type]
+        length(given, rank, "effort", "a price per visible feature")
+        text = ",".join(repr(float(price)).removesuffix(".0") for price in given)
+    return np.append(given, np.ones(hidden)), text
 
 
 def named(name: str) -> Instance | None:
     """The instance that `make` would give this name; None if the name is not of that form.
 
+    A list of prices is in no name.
+
     >>> named("ties-m12-k2-s3")
     Instance('ties-m12-k2-s3': 12 agents, 3 features, 2 seen)
+    >>> named("ties-m12-k2-s3-linf-priced").costs.norm
+    'linf'
     >>> named("ties.json")
     """
-    parts = re.fullmatch(r"(.+)-m(\d+)-k(\d+)-s(\d+)", name)
+    parts = re.fullmatch(r"(.+)-m(\d+)-k(\d+)-s(\d+)(?:-(l1|linf))?(-priced)?", name)
     if parts is None or parts[1] not in FAMILIES:
         return None
-    return make(parts[1], int(parts[2]), int(parts[3]), int(parts[4]))
+    norm: Norm = parts[5] or "l2"  # type: ignore[assignment]
+    effort: Literal["spread"] | None = SPREAD if parts[6] else None
+    sizes = (int(part) for part in parts.group(2, 3, 4))
+    return make(parts[1], *sizes, norm=norm, effort=effort)
 
 
 def gaussian_mixture(rank: int, seed: int, hidden: int = 1, cost: float = 2.0) -> Smoothed:

@@ -13,13 +13,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mipmech import validation
-from mipmech.errors import InputError, shorten
+from mipmech.errors import InputError, did_you_mean, shorten
 from mipmech.model import fields
+from mipmech.model.costs.pricing import Norm
 from mipmech.model.tables import CsvTable, unknown_column
-from mipmech.model.units import standardised
+from mipmech.model.units import standard_prices, standardised
 from mipmech.text import count
 from mipmech.validation import Floats
 
+# Prices of 1/standard deviation.
+STANDARD = "standard"
 # Headers of columns that name people rather than measure them.
 NAMING = re.compile(
     r"(?i:id|ids|key|label|name|names)|.*[-_ ](?i:id|key|name|no|nr|number)|.*[a-z](ID|Id|Name)"
@@ -142,7 +145,10 @@ class Choice:
     """What the columns of a table are to an instance; as the arguments of `Instance.from_frame`."""
 
     quality: Mapping[str, float]
-    cost: ArrayLike | str
+    cost: ArrayLike | str | None = None
+    reach: ArrayLike | str | None = None
+    norm: Norm = "l2"
+    effort: ArrayLike | Mapping[str, float] | str | None = None
     visible: Sequence[str] | None = None
     view: Sequence[Mapping[str, float]] | ArrayLike | None = None
     weights: ArrayLike | str | None = None
@@ -162,6 +168,7 @@ class Choice:
             return [] if value is None else validation.listed(value, field)
 
         by_name = [row for row in listed("view") if isinstance(row, Mapping)]
+        priced = self.effort if isinstance(self.effort, Mapping) else ()
         asked = {
             "quality": self.quality, "visible": listed("visible"),
             "view": [name for row in by_name for name in row], "features": listed("features"),
@@ -170,17 +177,28 @@ class Choice:
             for name in wanted:
                 if str(name) not in names:
                     raise unknown_column(str(name), names, field)
+        for name in priced:
+            if str(name) not in names:
+                raise unknown_column(str(name), names, "effort")
         if self.features is not None:
             return [str(name) for name in self.features]
         used = {str(name) for wanted in asked.values() for name in wanted}
-        if self.view is not None and not by_name:
-            said = "is an array; give 'features' with it, which say what its columns are, or rows"
-            raise InputError(f"{said} as mappings from names to numbers", field="view")
+        arrays = {
+            "view": (self.view is not None and not by_name, "or rows as mappings"),
+            "effort": (
+                np.iterable(self.effort) and not isinstance(self.effort, (str, Mapping)),
+                "or a mapping",
+            ),
+        }
+        for field, (given, instead) in arrays.items():
+            if given:
+                said = "is an array; give 'features' with it, which say what its columns are,"
+                raise InputError(f"{said} {instead} from names to numbers", field=field)
         return [name for name in names if name in used]
 
     def used(self, names: Sequence[str]) -> dict[str, str]:
         """All columns that must hold numbers, and the field that each is for."""
-        single = {"cost": self.cost, "weights": self.weights}
+        single = {"cost": self.cost, "reach": self.reach, "weights": self.weights}
         found = {name: field for field, name in single.items() if isinstance(name, str)}
         for name, field in found.items():
             if name not in names:
@@ -204,14 +222,28 @@ class Choice:
             raise table.fault("has gaps in every row; choose columns with fewer gaps", "agents")
         return table.without(gaps)
 
+    def _check_effort(self) -> None:
+        """Refuse prices that cannot be meant."""
+        if isinstance(self.effort, str) and self.effort != STANDARD:
+            hint = did_you_mean(self.effort, [STANDARD])
+            said = f'is the text {shorten(self.effort)}; give prices by column, or "{STANDARD}"'
+            raise InputError(f"{said}: 1/standard deviation of each feature{hint}", field="effort")
+        if self.effort is not None and self.standardise:
+            said = "is for features in the units of the table, and standardise changes these; leave"
+            raise InputError(f"{said} out one of the two", field="effort")
+
     def arguments(self, table: Table, size: int) -> dict[str, Any]:
         """The arguments of `Instance.from_arrays`, of a complete table that had so many rows."""
         validation.flag(self.standardise, "standardise")
+        self._check_effort()
         features = self.columns(table.names)
         agents = table.numbers(features, "agents")
         quality = fields.parse_quality(self.quality, features)
         offset = validation.number(self.quality_offset, "quality_offset")
         view = None if self.view is None else fields.parse_rows(self.view, features, "view")
+        effort = self.effort
+        if isinstance(effort, str):
+            effort = standard_prices(agents, features)
         units = None
         if self.standardise:
             # f, and what the planner sees, stay the same functions of the person.
@@ -242,6 +274,9 @@ class Choice:
             "visible": None if self.visible is None else [str(name) for name in self.visible],
             "view": view,
             "cost": per_agent("cost"),
+            "reach": per_agent("reach"),
+            "norm": self.norm,
+            "effort": effort,
             "weights": per_agent("weights"),
             "features": features,
             "ids": table.labels() if self.ids is None else per_agent("ids"),

@@ -238,7 +238,10 @@ class Instance:
         frame: Any,
         *,
         quality: Mapping[str, float],
-        cost: ArrayLike | str,
+        cost: ArrayLike | str | None = None,
+        reach: ArrayLike | str | None = None,
+        norm: Norm = "l2",
+        effort: ArrayLike | Mapping[str, float] | str | None = None,
         visible: Sequence[str] | None = None,
         view: Sequence[Mapping[str, float]] | ArrayLike | None = None,
         projection: ArrayLike | None = None,
@@ -255,9 +258,11 @@ class Instance:
     ) -> Instance:
         """An instance from a pandas or polars data frame.
 
-        Columns that are not named here may hold anything. With ``standardise``, features become
-        (x − mean)/deviation, and a cost of 2 then means 2 per standard deviation moved; the quality
-        stays the same function of a person, and rules are shown in the frame's units.
+        Columns that are not named here may hold anything. One of ``cost``, ``reach`` is given. With
+        ``standardise``, features become (x − mean)/deviation, and a cost of 2 then means 2 per
+        standard deviation moved; the quality stays the same function of a person, and rules are
+        shown in the frame's units. ``effort="standard"`` makes the same problem of features that
+        stay as they are: prices do what a change of units would.
 
         Parameters
         ----------
@@ -265,8 +270,16 @@ class Instance:
             One row per agent.
         quality : mapping of str to float
             Coefficients by column, per unit of the frame.
-        cost : float, str or (m,) array_like
+        cost : float, str or (m,) array_like, optional
             A number, a column, or a list; per standard deviation with ``standardise``.
+        reach : float, str or (m,) array_like, optional
+            Or how far agents go to pass, 1/cost: a number, a column, or a list.
+        norm : {"l2", "l1", "linf"}
+            How moves in several features add up, as for `from_arrays`.
+        effort : mapping of str to float, array_like or "standard", optional
+            The prices of a move by 1, by column (1 for those left out); prices, or for l2 a matrix,
+            over ``features``; or "standard", 1/standard deviation of each feature, so that costs
+            are per standard deviation. Not with ``standardise``.
         visible : sequence of str, optional
             The columns that the planner sees.
         view : sequence of mapping or array_like, optional
@@ -306,10 +319,16 @@ class Instance:
         Units(centre=(600.0, 3.0), scale=(100.0, 1.0))
         >>> sample.agent_name(1)
         'Bob'
+        >>> priced = Instance.from_frame(
+        ...     frame, quality=quality, visible=["sat"], cost=2.0, effort="standard"
+        ... )
+        >>> priced.agents.tolist(), priced.costs.effort.tolist()
+        ([[500.0, 2.0], [700.0, 4.0]], [0.01, 1.0])
         """
         choice = Choice(
-            quality, cost, visible, view, weights, ids, features, standardise, quality_offset,
-            drop_blank,
+            quality=quality, cost=cost, reach=reach, norm=norm, effort=effort, visible=visible,
+            view=view, weights=weights, ids=ids, features=features, standardise=standardise,
+            quality_offset=quality_offset, drop_blank=drop_blank,
         )  # fmt: skip
         if standardise and projection is not None:
             said = "is orthogonal in one set of units only; with standardise, give 'view'"

@@ -56,8 +56,8 @@ def parse_units(value: Any, width: int) -> Units:
     return Units(**found)
 
 
-def standardised(agents: Floats, names: Sequence[str]) -> tuple[Floats, Units]:
-    """Agents in standard deviations from the mean, and the way back.
+def deviations(agents: Floats, names: Sequence[str]) -> Units:
+    """The mean and the standard deviation of each feature.
 
     Agents count once each, whatever their weights, and the deviation is the sample's own (divided
     by m): the unit describes the table, and does not change with what is done with it.
@@ -73,5 +73,15 @@ def standardised(agents: Floats, names: Sequence[str]) -> tuple[Floats, Units]:
     with np.errstate(invalid="ignore", over="ignore"):  # what is not finite is refused below
         away = agents - np.array(centre)
         scale = [math.sqrt(math.fsum(column) / len(agents)) for column in (away**2).T]
-    units = parse_units({"centre": centre, "scale": scale}, len(names))
-    return away / np.array(scale), units
+    return parse_units({"centre": centre, "scale": scale}, len(names))
+
+
+def standardised(agents: Floats, names: Sequence[str]) -> tuple[Floats, Units]:
+    """Agents in standard deviations from the mean, and the way back."""
+    units = deviations(agents, names)
+    return (agents - np.array(units.centre)) / np.array(units.scale), units
+
+
+def standard_prices(agents: Floats, names: Sequence[str]) -> Floats:
+    """Prices with which a move by one standard deviation costs the same in every feature."""
+    return 1 / np.array(deviations(agents, names).scale)

@@ -32,9 +32,10 @@ def tell(made: InstanceFromCsv, choice: Choice, file: Path, warnings: Sequence[s
         entries = {
             "agents": "stay in the table" if made.refers else "are copied into the file",
             "quality": f"f = {sum_of(terms)}{offset}, in the units of the table",
-            "units": "standard deviations, and so is the cost; rules are shown in your units"
+            "units": "standard deviations; rules are shown in your units"
             if choice.standardise
             else "those of the table",
+            "cost": made.cost,
         }
         if isinstance(choice.ids, str):
             entries["names"] = f"agents are named by {clean(choice.ids)} (--id names another)"

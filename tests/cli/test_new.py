@@ -186,6 +186,17 @@ def test_the_column_that_names_people_is_guessed(tmp_path, header, cells, named)
         ([*OPTIONS, "--cost", "dear"], "cost: there is no column 'dear'"),
         ([*OPTIONS, "--cost", "-1"], "cost: is -1; it must be above 0"),
         ([*OPTIONS, "--cost", "nan"], "cost: is not a number"),
+        ([*OPTIONS, "--reach", "2"], "reach: is given beside 'cost', of which it is the inverse"),
+        ([*OPTIONS[:4], "--reach", "0"], "reach: is 0; it must be above 0"),
+        ([*OPTIONS[:4], "--reach", "far"], "reach: there is no column 'far'; there are student_id"),
+        ([*OPTIONS, "--norm", "l3"], "'--norm': 'l3' is not one of 'l2', 'l1', 'linf'"),
+        ([*OPTIONS, "--norm", "l1", "--view", "SAT=1,gpa=1", "--visible", ""], "visible and view"),
+        ([*OPTIONS, "--effort", "sat=2"], "effort: there is no column 'sat'; there are student_id"),
+        ([*OPTIONS, "--effort", "essay=2"], "effort: names 'essay', which is not among the feat"),
+        ([*OPTIONS, "--effort", "standrad"], 'as in "SAT=0.3,gpa=0.2", or standard (did you mean'),
+        ([*OPTIONS, "--effort", "SAT=0"], "effort, row 0: has the price 0 for 'SAT'; it must be"),
+        ([*OPTIONS, "--effort", "SAT=much"], "effort: has 'SAT=much'; give names and numbers"),
+        ([*OPTIONS, "--effort", "SAT=2", "--standardise"], "leave out one of the two"),
         ([*OPTIONS, "--weights", "w"], "there is no column 'w'"),
         ([*OPTIONS, "--id", "who"], "there is no column 'who'"),
         ([*OPTIONS, "--offset", "inf"], "quality_offset: is infinite"),
@@ -285,6 +296,45 @@ def test_a_file_is_replaced_only_where_it_is_named(capsys, data):
     assert Instance.load(path).size == 4
 
 
+def test_prices_norms_and_reaches_are_options(capsys, data):
+    given = [data, *OPTIONS[:4], "--json"]
+    files = (data.parent / f"{i}.json" for i in range(9))
+
+    def made(*options):
+        file = next(files)
+        status, out, _ = run(capsys, *given, *options, "-o", file)
+        assert status == 0
+        return Instance.load(file), json.loads(out)
+
+    sample, told = made("--cost", 2, "--effort", "standard", "--norm", "l1")
+    same = Instance.from_csv(
+        data, quality={"SAT": 0.002, "gpa": 0.5}, visible=["SAT", "gpa"], cost=2,
+        effort="standard", norm="l1",
+    )  # fmt: skip
+    assert sample.digest == told["digest"] == same.digest
+    assert (told["standardised"], told["table"]) == (False, "students.csv")
+    assert told["cost"] == (
+        "a move of 1 standard deviation in one feature costs 2; the costs of moves in several"
+        " features add up"
+    )
+    assert "prices are 1/standard deviation" in sample.source
+
+    sample, told = made("--reach", "price", "--effort", "SAT=0.02,gpa=10", "--norm", "linf")
+    assert sample.costs.given == "reach"
+    assert sample.costs.values.tolist() == [2, 2, 3, 2]
+    assert sample.costs.effort.tolist() == [0.02, 10]
+    assert "people move by up to 50 times price in SAT" in told["cost"]
+
+    sample, told = made("--reach", "0.5")
+    assert told["standardised"]
+    assert told["cost"] == "people move in one feature by up to 0.5 standard deviations to pass"
+
+
+def test_what_a_move_costs_is_printed(capsys, data):
+    _, out, _ = run(capsys, data, *OPTIONS[:4], "--cost", "2")
+    assert "cost       a move of 1 standard deviation in one feature costs 2" in out
+
+
 class Terminal(io.StringIO):
     def isatty(self):
         return True
@@ -316,6 +366,25 @@ def test_the_defaults_are_sound(capsys, data, monkeypatch):
     assert "answer yes or no" in err
     made = Instance.load(data.with_suffix(".json"))
     assert (made.features, made.units, made.cost.tolist()) == (("gpa",), None, [2, 2, 3, 2])
+
+
+def test_a_reach_or_prices_leave_out_their_questions(capsys, data, monkeypatch):
+    answer(monkeypatch, "SAT=0.002", "SAT,gpa", "2")
+    status, _, err = run(capsys, data, "--effort", "gpa=10")
+    assert status == 0
+    assert "standard deviations?" not in err
+    assert "What does a move of 1 at the price 1 cost" in err
+    assert Instance.load(data.with_suffix(".json")).costs.effort.tolist() == [1, 10]
+    answer(monkeypatch, "SAT=0.002", "SAT,gpa", "yes")
+    status, _, err = run(capsys, data, "--reach", "price", "-o", data.parent / "b.json")
+    assert status == 0
+    assert "cost, if passing" not in err
+    answer(monkeypatch, "SAT=0.002", "yes")
+    status, _, err = run(
+        capsys, data, "--view", "SAT=1,gpa=1", "--norm", "l1", "-o", data.parent / "c.json"
+    )
+    assert status == 2  # an option that no answer mends
+    assert "norm: is l1, which needs" in err
 
 
 def test_what_cannot_gain_is_told_at_its_question(capsys, data, monkeypatch):

@@ -102,6 +102,59 @@ def test_the_digest_is_the_documented_one():
     assert sample.digest == hashlib.sha256(data).hexdigest()
 
 
+def test_the_documented_digest_of_costs():
+    """What follows the weights and B: "reach", and norm and effort unless moves are Euclidean."""
+    import hashlib
+    import struct
+
+    def digest(values, *rest):
+        numbers = [1.0, 0.0, 0.5, 2.0, 0.0, *values, 1.0, 0.0, 1.0]
+        data = b"mipmech/instance@1" + struct.pack("<4q", 1, 2, 1, 0)
+        data += struct.pack(f"<{len(numbers)}d", *numbers)
+        return hashlib.sha256(b"".join([data, *rest])).hexdigest()
+
+    def made(**costs):
+        return Instance.from_arrays([[1.0, -0.0]], [0.5, 2.0], visible=[1], **costs).digest
+
+    sizes, entries = struct.Struct("<2q").pack, struct.pack
+    assert made(reach=4.0) == digest([4.0], b"reach")
+    assert made(cost=4.0, norm="l1") == digest([4.0], b"l1", sizes(0, 0))
+    assert made(cost=4.0, effort=[1, 1], norm="linf") == digest([4.0], b"linf", sizes(0, 0))
+    assert made(cost=4.0, effort=[2, 3]) == digest([4.0], b"l2", sizes(1, 2), entries("<2d", 2, 3))
+    assert made(reach=4.0, effort=[[2, -0.0], [0, 1]]) == digest(
+        [4.0], b"reach", b"l2", sizes(2, 2), entries("<4d", 2, 0, 0, 1)
+    )
+    assert made(cost=4.0, effort=[1, 1]) == made(cost=4.0, norm="l2") == made(cost=4.0)
+    assert made(cost=4.0, effort=[[1, 0], [0, 1]]) == made(cost=4.0)
+
+
+COSTS = [
+    {"reach": 0.3},
+    {"reach": [0.1, 0.7]},
+    {"cost": 2, "norm": "l1"},
+    {"cost": 2, "norm": "linf", "effort": [0.1, 3]},
+    {"cost": 2, "effort": [3, 0.1]},
+    {"cost": 2, "effort": [[2, -1], [-1, 1]]},
+    {"cost": [1, 2], "effort": {"b": 3}, "features": ["a", "b"]},
+]
+
+
+@pytest.mark.parametrize("costs", COSTS, ids=str)
+def test_costs_survive_in_every_kind_of_file(tmp_path, costs):
+    sample = Instance.from_arrays([[1, 2.5], [0.1, -0.0]], [1, 1], visible=[0], **costs)
+    for kind in ("inline", "csv", "npy"):
+        sample.save(tmp_path / f"{kind}.json", kind)
+        again = Instance.load(tmp_path / f"{kind}.json")
+        assert again.digest == sample.digest
+        assert (again.costs.norm, again.costs.given) == (sample.costs.norm, sample.costs.given)
+        assert again.to_dict().get("effort") == sample.to_dict().get("effort")
+    content = json.loads((tmp_path / "inline.json").read_text())
+    assert ("norm" in content) == (sample.costs.norm != "l2")
+    others = [Instance.from_arrays([[1, 2.5], [0.1, -0.0]], [1, 1], visible=[0], **other).digest
+              for other in COSTS]  # fmt: skip
+    assert others.count(sample.digest) == 1
+
+
 @settings(max_examples=60)
 @given(instances())
 def test_saving_loses_nothing(tmp_path_factory, sample):

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NoReturn, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,11 +18,18 @@ from mipmech.model.costs.response import Response, Sparse
 from mipmech.model.named import by_name
 from mipmech.model.view import View
 from mipmech.rationals import fractions
+from mipmech.text import listed
 from mipmech.tolerances import DEAREST, DEPENDENT, LARGEST, MOST_ROWS, SMALLEST
 from mipmech.validation import Flags, Floats, Numbers
 
 Norm = Literal["l2", "l1", "linf"]
 Given = Literal["cost", "reach"]
+
+# What else the norms are called.
+CALLED: dict[str, Norm] = {
+    "euclidean": "l2", "2": "l2", "manhattan": "l1", "taxicab": "l1", "1": "l1",
+    "chebyshev": "linf", "maximum": "linf", "max": "linf", "inf": "linf", "infinity": "linf",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,7 +176,8 @@ def parse_costs(
         said = "is missing; add it, or 'reach', how far agents go to pass (1/cost)"
         raise InputError(said, field="cost")
     if cost is not None and reach is not None:
-        raise InputError("is given beside 'cost'; one of the two says it all", field="reach")
+        said = "is given beside 'cost', of which it is the inverse; leave out one of the two"
+        raise InputError(said, field="reach")
     given: Given = "cost" if reach is None else "reach"
     kind = _parse_norm(norm)
     return Costs(
@@ -181,7 +189,8 @@ def parse_costs(
 def _parse_norm(norm: object) -> Norm:
     known = get_args(Norm)
     if not isinstance(norm, str) or norm not in known:
-        hint = did_you_mean(norm, known) if isinstance(norm, str) else ""
+        called = CALLED.get(str(norm).casefold())
+        hint = f" (did you mean {called!r}?)" if called else did_you_mean(str(norm), known)
         said = f'is {validation.kind(norm)}; give "l2", "l1" or "linf"{hint}'
         raise InputError(said, field="norm")
     return norm  # type: ignore[return-value]
@@ -209,53 +218,80 @@ def _parse_effort(effort: object, norm: Norm, names: Sequence[str] | None, n: in
         return None
     if isinstance(effort, Mapping):
         prices = by_name(effort, names, "effort", rest=1.0)
-    elif isinstance(effort, str) or np.ndim(effort) == 0:  # type: ignore[arg-type]
-        said = (
-            f"is {validation.kind(effort)}; give prices by feature, a price for each, or a matrix"
-        )
-        raise InputError(said, field="effort")
-    elif np.ndim(effort) == 2:  # type: ignore[arg-type]
-        return _parse_matrix(validation.array(effort, "effort", 2), norm, n)  # type: ignore[arg-type]
+    elif isinstance(effort, str) or not np.iterable(effort):
+        said = "give prices by feature, a list with one per feature, or a matrix"
+        if validation.is_number(effort):
+            said = f"{said}; what is the same for all features belongs into 'cost'"
+        raise InputError(f"is {validation.kind(effort)}; {said}", field="effort")
     else:
-        prices = validation.array(effort, "effort", 1)  # type: ignore[arg-type]
-    validation.length(prices, n, "effort", "one price per feature")
+        array = _numbers(effort, names)
+        if array.ndim == 2:
+            return _parse_matrix(array, norm, names, n)
+        prices = validation.length(array, n, "effort", "one price per feature")
     for row in np.flatnonzero(~((prices >= 1 / DEAREST) & (prices <= DEAREST)))[:1]:
-        name = names[row] if names is not None else f"x{row}"
-        said = f"has the price {prices[row]:g} for {shorten(name)}; it must be above 0"
+        said = f"has the price {prices[row]:g} for {_feature(names, row)}; it must be above 0"
         if prices[row] > 0:
-            said = f"{said}, from {1 / DEAREST:g} to {DEAREST:g}; choose other units"
-        raise InputError(said, field="effort", row=int(row))
+            said = f"{said}, from {1 / DEAREST:g} to {DEAREST:g}: choose other units"
+        _refuse(said, int(row))
     return None if (prices == 1).all() else validation.frozen(prices)
 
 
-def _parse_matrix(matrix: Floats, norm: Norm, n: int) -> Floats | None:
-    def refuse(said: str, row: int | None = None) -> None:
-        raise InputError(said, field="effort", row=row)
+def _refuse(said: str, row: int | None = None) -> NoReturn:
+    raise InputError(said, field="effort", row=row)
 
+
+def _feature(names: Sequence[str] | None, number: int) -> str:
+    """The name of a feature, in a message."""
+    return shorten(names[number] if names is not None and number < len(names) else f"x{number}")
+
+
+def _numbers(effort: Any, names: Sequence[str] | None) -> Floats:
+    """Prices or a matrix as an array; what is not finite is named by its features."""
+    try:
+        raw = np.asarray(effort)
+    except ValueError:  # rows of different lengths, which are refused below
+        raw = np.empty(0)
+    if raw.dtype.kind == "f" and raw.ndim in (1, 2) and not np.isfinite(raw).all():
+        place = tuple(int(j) for j in np.argwhere(~np.isfinite(raw))[0])
+        where = " and ".join(_feature(names, j) for j in dict.fromkeys(place))
+        _refuse(f"has {raw[place]:g} for {where}; give finite numbers", place[0])
+    return validation.array(effort, "effort", 2 if raw.ndim == 2 else 1)
+
+
+def _parse_matrix(matrix: Floats, norm: Norm, names: Sequence[str] | None, n: int) -> Floats | None:
     if norm != "l2":
-        refuse(f"is a matrix, which only the norm l2 has; give prices, or leave out norm {norm!r}")
+        _refuse(
+            f"is a matrix, which goes with the norm l2 alone; give a list of prices, or leave out"
+            f" 'norm' ({norm})"
+        )
     if matrix.shape != (n, n):
         rows, columns = matrix.shape
-        refuse(f"is {rows} by {columns}; expected {n} by {n}, a row and a column per feature")
+        _refuse(f"is {rows} by {columns}; expected {n} by {n}, a row and a column per feature")
     if n > MOST_ROWS:
-        refuse(f"is a matrix for {n:,} features, at most {MOST_ROWS} may have one; give prices")
+        _refuse(f"is a matrix for {n:,} features, at most {MOST_ROWS} may have one; give prices")
     for row, column in np.argwhere(matrix != matrix.T)[:1]:
         one, other = matrix[row, column], matrix[column, row]
-        refuse(f"is not symmetric: column {column} has {one:g}, but the other way {other:g}", row)
+        _refuse(
+            f"is not symmetric: row {row} has {one:g} in column {column}, but row {column} has"
+            f" {other:g} in column {row}; give both the same",
+            int(row),
+        )
     diagonal = np.diag(matrix)
     for row in np.flatnonzero(~((diagonal >= DEAREST**-2) & (diagonal <= DEAREST**2)))[:1]:
-        refuse(
-            f"has {diagonal[row]:g} on its diagonal, the square of a price; it must be above 0,"
-            f" from {DEAREST**-2:g} to {DEAREST**2:g}",
+        _refuse(
+            f"has {diagonal[row]:g} on its diagonal for {_feature(names, row)}, which is the square"
+            f" of a price; it must be above 0, from {DEAREST**-2:g} to {DEAREST**2:g}",
             int(row),
         )
     euclidean.inverse(matrix)
     scale = 1 / np.sqrt(diagonal)
-    values = np.linalg.eigvalsh(matrix * scale * scale[:, None])
+    values, moves = np.linalg.eigh(matrix * scale * scale[:, None])
     if values[0] <= DEPENDENT * values[-1]:
-        refuse(
-            "is nearly singular: some move costs almost nothing beside the others; give a matrix"
-            " that is farther from that"
+        involved = np.flatnonzero(np.abs(moves[:, 0]) >= 0.5 * np.abs(moves[:, 0]).max())
+        found = listed([_feature(names, j) for j in involved[:4]])
+        _refuse(
+            f"is nearly singular: some move of {found} together costs almost nothing beside the"
+            " others; give entries off the diagonal that are smaller"
         )
     return None if np.array_equal(matrix, np.eye(n)) else validation.frozen(matrix)
 
