@@ -60,7 +60,8 @@ class Circle:
     """Agents whose scores turn: agent i has the score still_i + turning_i·(cos φ, sin φ).
 
     still, turning : (m,) and (m, 2) arrays
-    reach, cost : (m,) arrays, reach in multiples of the unit
+    reach : (m,) array, in multiples of the unit
+    cost : (m,) array, of which reaches are the rounded inverses; None if reaches are given
     slack : (m,) array; a score at φ is off by no more, the rounding of φ included
     begin, span : the sweep takes φ from ``begin`` on, so far
     """
@@ -68,7 +69,7 @@ class Circle:
     still: Floats
     turning: Floats
     reach: Floats
-    cost: Floats
+    cost: Floats | None
     slack: Floats
     unit: float
     begin: float
@@ -88,7 +89,10 @@ class Circle:
         y = self.turning[i, 1] - self.turning[:, 1]
         apart = self.still[i] - self.still
         # ℓ_j − ℓ_i, accurate to a few units in its last place, however long both are.
-        longer = (self.cost[i] - self.cost) * self.reach[i] * (self.reach * self.unit)
+        if self.cost is None:
+            longer = self.reach - self.reach[i]
+        else:
+            longer = (self.cost[i] - self.cost) * self.reach[i] * (self.reach * self.unit)
         low = -self.reach[i] - apart
         high = longer - apart
         if widened:
@@ -174,9 +178,10 @@ def circle_of(
     # Products of k terms, twice, and the angles; on a line there is only a sign.
     turned = ANGLE_ERROR + 8 * (geometry.rank + 4) * EPSILON
     share = tilt + (turned if geometry.rank > 1 else 4 * EPSILON)
+    costs = geometry.instance.costs
     return Circle(
         still=still, turning=z @ basis.T, reach=geometry.reach[counts],
-        cost=geometry.instance.cost[counts],
+        cost=costs.cost[counts] if costs.given == "cost" else None,
         slack=geometry.rounding.z[counts] + SAFETY * share * lengths, unit=geometry.unit,
         begin=begin, span=span,
     )  # fmt: skip
