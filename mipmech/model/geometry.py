@@ -53,11 +53,11 @@ DUAL: dict[Norm, float] = {"l2": 2, "l1": np.inf, "linf": 1}
 class RoundingBound:
     """What the reduction's rounding may have done.
 
-    z : (m,) array, ‖z_i − exact z_i‖ in multiples of the unit; so no score u·z_i is off by more,
-        for any unit vector u
+    z : (m,) array, ‖z_i − exact z_i‖ in multiples of the unit, in the costs' own norm (for l1 the
+        sum of all errors); so no score u·z_i is off by more, for any u of dual norm 1
     basis : ‖Q − Q*‖, the distance of the basis from an exact orthonormal one
-    p : ‖p − exact p‖
-    back : ‖w − Q*ᵀu‖ for the weights w of `mechanism.from_reduced` and any unit vector u
+    p : ‖p − exact p‖ in the dual norm (for linf the sum); so no rate is off by more
+    back : N(w − Q*ᵀu) for the weights w of `mechanism.from_reduced` and any u of dual norm 1
     """
 
     z: Floats
@@ -245,16 +245,17 @@ def _select_columns(instance: Instance) -> Reduction:
     basis, inverse = np.zeros((2, len(columns), instance.width))
     places = np.arange(len(columns)), columns
     basis[places] = inverse[places] = 1.0
+    norm = instance.costs.norm
     if instance.costs.effort is None:
-        rounding = RoundingBound(EPSILON * SAFETY * _lengths(z), 0.0, 0.0, 0.0)
+        rounding = RoundingBound(EPSILON * SAFETY * _sizes(z, norm == "l1"), 0.0, 0.0, 0.0)
         return basis, inverse, None, z, p, rounding
     prices = instance.costs.prices(instance.width)[columns]
     basis[places], inverse[places] = prices, 1 / prices
     z, p = z * prices, p / prices
     # One rounding each in z (and one before), p, and w_j = e_j u_j.
-    rounding = RoundingBound(
-        2 * EPSILON * SAFETY * _lengths(z), 0.0, EPSILON * SAFETY * _length(p), 2 * EPSILON
-    )
+    p_error = EPSILON * SAFETY * float(_sizes(p[None, :], norm == "linf")[0])
+    z_errors = 2 * EPSILON * SAFETY * _sizes(z, norm == "l1")
+    rounding = RoundingBound(z_errors, 0.0, p_error, 2 * EPSILON)
     return basis, inverse, None, z, p, rounding
 
 
@@ -400,6 +401,11 @@ def _lengths(vectors: Floats) -> Floats:
         return np.zeros(len(vectors))
     scaled = vectors / largest
     return np.asarray(np.sqrt(np.einsum("ij,ij->i", scaled, scaled)) * largest)
+
+
+def _sizes(vectors: Floats, sums: bool) -> Floats:
+    """The sums of the entries' sizes, or the lengths, which are at least the largest entries."""
+    return np.asarray(np.abs(vectors).sum(axis=1)) if sums else _lengths(vectors)
 
 
 def _length(vector: Floats) -> float:
