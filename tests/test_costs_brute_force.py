@@ -249,6 +249,25 @@ def test_units_and_order_do_not_matter(norm):
     assert again.at_most == pytest.approx(found.at_most, rel=1e-8)
 
 
+@pytest.mark.parametrize("norm", NORMS)
+def test_lattices(norm):
+    """Ties everywhere: exact for a small one; agents that count twice are two agents."""
+    square = [[i, j] for i in range(2) for j in range(3)]
+    small = seeing_all(square, [2, 1], norm)
+    exact = costs_brute_force.best_gain_exactly(small)
+    found = costs_brute_force.best_gain(small)
+    assert found.surely <= exact <= found.at_most <= found.surely * (1 + 1e-7)
+    cube = [[i, j, k] for i in range(3) for j in range(3) for k in range(3)]
+    twice = seeing_all(cube, [3, 2, 1], norm, weights=[2.0] * 13 + [1.0] * 14)
+    found = costs_brute_force.best_gain(twice)
+    again = costs_brute_force.best_gain(seeing_all(cube + cube[:13], [3, 2, 1], norm))
+    assert again.surely == pytest.approx(found.surely, rel=1e-9)
+    assert again.at_most == pytest.approx(found.at_most, rel=1e-9)
+    assert found.at_most <= found.surely * (1 + 1e-7)
+    rules = random_rules(twice, np.random.default_rng(1), 2000)
+    assert gains(twice, rules).max() <= found.at_most
+
+
 def test_densities_are_in_brackets():
     rng = np.random.default_rng(6)
     for norm in NORMS:

@@ -100,7 +100,7 @@ def test_soft_density_and_eta_are_those_of_the_referee(case):
     eta = as_decimal(referee.dot(step, sample.w_f)) * root(square)
     assert found.eta == pytest.approx(float(eta), rel=1e-15, abs=0)
     assert found.eta_within(found.eta, 1e-15 * abs(found.eta))
-    assert not found.eta_within(found.eta * 1.001 + 1e-3, 1e-15)
+    assert not found.eta_within(found.eta + 1e-3 * (1 + abs(found.eta)), 1e-15)
 
 
 @given(graded(BETWEEN))
@@ -706,3 +706,23 @@ def test_what_is_refused(arguments, field, said):
         simple(**arguments)
     assert caught.value.field == field
     assert said in str(caught.value)
+
+
+@pytest.mark.parametrize("price", [1e-12, 1e-20, 1e-30])
+def test_views_whose_rows_prices_hide_are_refused(price):
+    """Agents move in the first feature only, whatever the rule: one row is as good as the other."""
+    agents, quality, rows = [[1.0, 2.0, 3.0]], [1.0, 2.0, 3.0], [[1.0, 2.0, 3.0], [1.0, 1.0, 1.0]]
+    prices = np.array([price, 1.0, 1.0])
+    for effort in (prices, np.diag(prices**2)):
+        with pytest.raises(InputError, match="differ less") as caught:
+            Instance.from_arrays(agents, quality, effort=effort, view=rows, cost=1.0)
+        assert caught.value.field == "effort"
+    fine = Instance.from_arrays(agents, quality, effort=[1e-6, 1, 1], view=rows, cost=1.0)
+    assert reduce(fine).rounding.back < 1e-8
+    seen = Instance.from_arrays(agents, quality, effort=prices, visible=[0, 1], cost=1.0)
+    assert reduce(seen).rounding.back < 1e-15
+    # Rows that prices hide in opposite ways.
+    apart = [[1.0, 2.0, 0.0], [0.0, 1.0, 1.0]]
+    both = Instance.from_arrays(agents, quality, effort=prices, view=apart, cost=1.0)
+    again, _ = to_reduced(reduce(both), from_reduced(reduce(both), [0.6, 0.8], 0.0))
+    assert again == pytest.approx([0.6, 0.8], abs=1e-9)
