@@ -20,27 +20,108 @@ getcontext().prec = 80
 
 @dataclass(frozen=True)
 class Sample:
+    """An instance in rationals; prices are None where `effort` is a matrix, and the other way."""
+
     x: list[list[Fraction]]
     w_f: list[Fraction]
     b_f: Fraction
-    cost: list[Fraction]
+    reach: list[Fraction]
     weight: list[Fraction]
+    norm: str
+    prices: list[Fraction] | None
+    matrix: list[list[Fraction]] | None
 
     @classmethod
     def of(cls, instance):
-        weights = [Fraction(float(v)) for v in instance.weights]
+        weights = exact(instance.weights)
         total = sum(weights)
+        costs = instance.costs
+        paid = exact(costs.values)
+        effort = np.ones(instance.agents.shape[1]) if costs.effort is None else costs.effort
         return cls(
-            [[Fraction(float(v)) for v in row] for row in instance.agents],
-            [Fraction(float(v)) for v in instance.quality],
+            [exact(row) for row in instance.agents],
+            exact(instance.quality),
             Fraction(instance.quality_offset),
-            [Fraction(float(v)) for v in instance.cost],
+            paid if costs.given == "reach" else [1 / c for c in paid],
             [w / total for w in weights],
+            costs.norm,
+            exact(effort) if effort.ndim == 1 else None,
+            [exact(row) for row in effort] if effort.ndim == 2 else None,
         )
+
+
+def exact(values):
+    return [Fraction(float(v)) for v in values]
 
 
 def dot(a, b):
     return sum((p * q for p, q in zip(a, b, strict=True)), Fraction(0))
+
+
+def solve(matrix, right):
+    """The x with matrix·x = right in rationals, or None if the matrix is singular."""
+    rows = [[*row, value] for row, value in zip(matrix, right, strict=True)]
+    for place in range(len(rows)):
+        found = next((i for i in range(place, len(rows)) if rows[i][place]), None)
+        if found is None:
+            return None
+        rows[place], rows[found] = rows[found], rows[place]
+        for i in range(place + 1, len(rows)):
+            share = rows[i][place] / rows[place][place]
+            if share:
+                rows[i] = [a - share * b for a, b in zip(rows[i], rows[place], strict=True)]
+    x = [Fraction(0)] * len(rows)
+    for place in reversed(range(len(rows))):
+        known = dot(rows[place][place + 1 : -1], x[place + 1 :])
+        x[place] = (rows[place][-1] - known) / rows[place][place]
+    return x
+
+
+def response(sample, weights):
+    """N(w)², and the cheapest move that raises the score by 1: of those, the best for quality.
+
+    Under linf a feature without weight may move or not at the same cost; it stays.
+    """
+    w, e = list(weights), sample.prices
+    if sample.norm == "l2":
+        if sample.matrix is not None:
+            lifted = solve(sample.matrix, w)
+        else:
+            lifted = [wj / ej**2 for wj, ej in zip(w, e, strict=True)]
+        square = dot(w, lifted)
+        return square, [g / square for g in lifted]
+    per_cost = [abs(wj) / ej for wj, ej in zip(w, e, strict=True)]
+    if sample.norm == "l1":
+        top = max(per_cost)
+        moves = []
+        for j, found in enumerate(per_cost):
+            if found == top:
+                moves.append([1 / w[j] if i == j else Fraction(0) for i in range(len(w))])
+        return top**2, max(moves, key=lambda move: dot(sample.w_f, move))
+    assert sample.norm == "linf"
+    total = sum(per_cost)
+    signs = [(wj > 0) - (wj < 0) for wj in w]
+    return total**2, [sign / (ej * total) for sign, ej in zip(signs, e, strict=True)]
+
+
+def response_in_floats(instance, weights):
+    """N(w), and the move of `response`, in floats; features within 1e-12 of each other are equal.
+
+    weights : (n,) array
+    """
+    w, costs, n = np.asarray(weights, dtype=float), instance.costs, instance.agents.shape[1]
+    effort = np.ones(n) if costs.effort is None else costs.effort
+    if costs.norm == "l2":
+        lifted = w / effort**2 if effort.ndim == 1 else np.linalg.solve(effort, w)
+        norm = math.sqrt(w @ lifted)
+        return norm, lifted / norm / norm
+    per_cost = np.abs(w) / effort
+    if costs.norm == "l1":
+        top = per_cost.max()
+        equal = np.flatnonzero(per_cost >= top * (1 - 1e-12))
+        best = max(equal, key=lambda j: instance.quality[j] / w[j])
+        return float(top), np.where(np.arange(n) == best, 1 / w[best], 0.0)
+    return float(per_cost.sum()), np.sign(w) / effort / per_cost.sum()
 
 
 def exact_weights(instance, mechanism):
@@ -62,16 +143,16 @@ class Truth:
 
 
 def truth(instance, weights, threshold) -> Truth:
-    """Lemma 1 agent by agent, in rationals."""
+    """Lemma 1 agent by agent, in rationals, for any cost."""
     s = Sample.of(instance)
     w, b = list(weights), Fraction(threshold)
-    square = dot(w, w)
+    square, step = response(s, w)
     distance = [b - dot(w, x) for x in s.x]
-    inside = [d >= 0 and (d * c) ** 2 <= square for d, c in zip(distance, s.cost, strict=True)]
+    inside = [d >= 0 and d**2 <= r**2 * square for d, r in zip(distance, s.reach, strict=True)]
     quality = [dot(s.w_f, x) - s.b_f for x in s.x]
     after = []
     for d, i, x in zip(distance, inside, s.x, strict=True):
-        moved = [v + (d * wj / square if i else 0) for v, wj in zip(x, w, strict=True)]
+        moved = [v + (d * by if i else 0) for v, by in zip(x, step, strict=True)]
         after.append(dot(s.w_f, moved) - s.b_f)
     passed = [i or d < 0 for i, d in zip(inside, distance, strict=True)]
     mass = sum((o for o, p in zip(s.weight, passed, strict=True) if p), Fraction(0))
@@ -89,14 +170,18 @@ def truth(instance, weights, threshold) -> Truth:
 
 def in_floats(instance, mechanism):
     """The same and more in floats; ties are settled as floats happen to round."""
-    w = np.array(mechanism.weights) / np.linalg.norm(mechanism.weights)
-    distance = mechanism.threshold / np.linalg.norm(mechanism.weights) - instance.agents @ w
-    moved = (distance >= 0) & (distance * instance.cost <= 1)
+    size = np.linalg.norm(mechanism.weights)
+    norm, step = response_in_floats(instance, np.array(mechanism.weights) / size)
+    w, step = np.array(mechanism.weights) / size / norm, step * norm
+    distance = mechanism.threshold / size / norm - instance.agents @ w
+    paid = instance.costs.values
+    in_reach = distance <= paid if instance.costs.given == "reach" else distance * paid <= 1
+    moved = (distance >= 0) & in_reach
     accepted = moved | (distance < 0)
     weight = instance.weights / instance.weights.sum()
     before = instance.agents @ instance.quality - instance.quality_offset
     moves = np.where(moved, distance, 0.0)
-    after = (instance.agents + moves[:, None] * w) @ instance.quality - instance.quality_offset
+    after = (instance.agents + moves[:, None] * step) @ instance.quality - instance.quality_offset
     share = float(weight @ accepted)
     return SimpleNamespace(
         moved=moved,
@@ -135,19 +220,19 @@ class Root:
 
 
 def best_soft_density(instance, weights) -> Decimal:
-    """max over all real b of Σ ω_i d_i (times ‖w‖), trying b = s_i + ℓ_i‖w‖ for every i."""
+    """max over all real b of Σ ω_i d_i (times N(w)), trying b = s_i + ℓ_i N(w) for every i."""
     s = Sample.of(instance)
     w = list(weights)
-    n = dot(w, w)
+    n, _ = response(s, w)
     score = [dot(w, x) for x in s.x]
     best = Decimal(0)
-    for si, ci in zip(score, s.cost, strict=True):
+    for si, ri in zip(score, s.reach, strict=True):
         total = Root(Fraction(0), Fraction(0), n)
-        for sj, cj, oj in zip(score, s.cost, s.weight, strict=True):
-            not_above = Root(si - sj, 1 / ci, n).sign() >= 0
-            in_reach = Root(si - sj, 1 / ci - 1 / cj, n).sign() <= 0
+        for sj, rj, oj in zip(score, s.reach, s.weight, strict=True):
+            not_above = Root(si - sj, ri, n).sign() >= 0
+            in_reach = Root(si - sj, ri - rj, n).sign() <= 0
             if not_above and in_reach:
-                total = Root(total.a + oj * (si - sj), total.c + oj / ci, n)
+                total = Root(total.a + oj * (si - sj), total.c + oj * ri, n)
         best = max(best, total.decimal())
     return best
 
@@ -160,16 +245,16 @@ def best_density(instance, weights, room=Fraction(0)) -> Fraction:
     """
     s = Sample.of(instance)
     w = list(weights)
-    n = dot(w, w)
+    n, _ = response(s, w)
     score = [dot(w, x) for x in s.x]
     best = Fraction(0)
-    ends = [(a, room / c) for a, c in zip(score, s.cost, strict=True)]
-    ends += [(a, (1 - room) / c) for a, c in zip(score, s.cost, strict=True)]
+    ends = [(a, room * r) for a, r in zip(score, s.reach, strict=True)]
+    ends += [(a, (1 - room) * r) for a, r in zip(score, s.reach, strict=True)]
     for a, c in ends:
         total = Fraction(0)
-        for sj, cj, oj in zip(score, s.cost, s.weight, strict=True):
-            after_start = Root(a - sj, c - room / cj, n).sign() >= 0
-            if after_start and Root(a - sj, c - (1 - room) / cj, n).sign() <= 0:
+        for sj, rj, oj in zip(score, s.reach, s.weight, strict=True):
+            after_start = Root(a - sj, c - room * rj, n).sign() >= 0
+            if after_start and Root(a - sj, c - (1 - room) * rj, n).sign() <= 0:
                 total += oj
         best = max(best, total)
     return best
@@ -181,8 +266,10 @@ def best_gain(instance) -> float:
     One column: two directions. Two columns: for each agent i that may set the threshold
     b = u·z_i + ℓ_i, the covered set changes only at angles where u·(z_i − z_j) + ℓ_i is 0 or ℓ_j;
     on an arc between them the gain is ‖p‖ cos θ (A cos(θ − α) + c), whose stationary points are the
-    zeros of A sin(2θ − α) + c sin θ.
+    zeros of A sin(2θ − α) + c sin θ. For Euclidean costs; `costs_brute_force` has the others.
     """
+    assert instance.costs.norm == "l2"
+    assert instance.costs.effort is None
     columns = list(instance.view.columns)
     z = instance.agents[:, columns]
     z = z - z.mean(axis=0)

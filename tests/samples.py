@@ -6,20 +6,32 @@ import numpy as np
 from hypothesis import strategies as st
 
 from mipmech import Instance, Mechanism
+from tests.referee import response_in_floats
 
 TENTHS = st.integers(-20, 20).map(lambda i: i / 10)
 WHOLE = st.integers(-5, 5).map(float)
 ANY = st.floats(-100, 100, allow_subnormal=False).map(lambda v: v if abs(v) > 1e-6 else 0.0)
 NUMBERS = st.sampled_from([TENTHS, WHOLE, ANY])
 COSTS = st.sampled_from([0.1, 0.3, 0.5, 1.0, 2.0, 3.0, 7.0, 10.0])
+PRICES = st.sampled_from([1e-3, 0.1, 0.5, 1.0, 1.0, 2.0, 3.0, 1e3])
+NORMS = ("l2", "l1", "linf")
 OFFSETS = st.sampled_from([0.0, 0.0, 1.0, 3e7, -1e8])
 
 
 @st.composite
 def instances(
-    draw, max_agents=9, min_width=1, max_width=4, kinds=("visible", "view", "projection")
+    draw,
+    max_agents=9,
+    min_width=1,
+    max_width=4,
+    kinds=("visible", "view", "projection"),
+    norms=(),
 ):
-    """An instance: ties, duplicates, zero weights, unequal costs, offsets, all kinds of view."""
+    """An instance: ties, duplicates, zero weights, unequal costs, offsets, all kinds of view.
+
+    With norms, moves cost what one of them says, with prices or a matrix or without, and reaches
+    may be given instead of costs; otherwise costs are Euclidean.
+    """
     n = draw(st.integers(min_width, max_width))
     m = draw(st.integers(1, max_agents))
     number = draw(NUMBERS)
@@ -35,14 +47,38 @@ def instances(
             st.lists(st.sampled_from([0.0, 0.1, 1.0, 3.0]), min_size=m, max_size=m).filter(any),
         )
     )
+    costs = draw(moves(n, norms)) if norms else {}
+    paid = draw(st.sampled_from(["cost", "reach"])) if norms else "cost"
     return Instance.from_arrays(
         agents,
         quality,
-        cost=cost,
+        **{paid: cost},
+        **costs,
         weights=weights,
         quality_offset=draw(TENTHS),
-        **draw(seen(n, kinds)),
+        **draw(seen(n, kinds if costs.get("norm", "l2") == "l2" else ("visible",))),
     )
+
+
+@st.composite
+def moves(draw, n, norms=NORMS):
+    """What moves cost, as arguments of `Instance.from_arrays`: a norm, and prices or a matrix."""
+    norm = draw(st.sampled_from(norms))
+    kind = draw(
+        st.sampled_from(["none", "prices", "matrix"] if norm == "l2" else ["none", "prices"])
+    )
+    effort = None
+    if kind == "prices":
+        effort = draw(st.lists(PRICES, min_size=n, max_size=n))
+    elif kind == "matrix":
+        whole = st.integers(-2, 2).map(float)
+        root = np.array(
+            draw(st.lists(st.lists(whole, min_size=n, max_size=n), min_size=n, max_size=n))
+        )
+        sizes = np.diag(draw(st.lists(st.sampled_from([0.125, 1.0, 8.0]), min_size=n, max_size=n)))
+        own = np.diag(draw(st.lists(st.sampled_from([0.25, 1.0, 3.0]), min_size=n, max_size=n)))
+        effort = sizes @ (root.T @ root + own) @ sizes
+    return {"norm": norm, "effort": effort}
 
 
 @st.composite
@@ -82,7 +118,10 @@ def mechanisms(draw, instance, places=AT_ENDS):
         weights, view_weights = np.zeros(instance.width), None
         weights[list(view.columns)] = v
     agent = draw(st.integers(0, instance.size - 1))
-    reach = np.linalg.norm(weights) / instance.cost[agent]
+    if instance.costs.plain:
+        reach = np.linalg.norm(weights) / instance.cost[agent]
+    else:
+        reach = response_in_floats(instance, weights)[0] * instance.reach[agent]
     score = float(instance.agents[agent] @ weights)
     threshold = score + draw(st.sampled_from(places)) * float(reach)
     return Mechanism(tuple(weights.tolist()), threshold, view_weights)

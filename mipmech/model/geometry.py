@@ -39,7 +39,7 @@ from mipmech.rationals import (
     exact_sum,
     round_down,
     round_up,
-    solve,
+    solve_all,
     sqrt_bounds,
 )
 from mipmech.tolerances import BAND, EPSILON, NOISE, SAFETY, SMALLEST_SPREAD, UNDERFLOW
@@ -54,11 +54,11 @@ DUAL: dict[Norm, float] = {"l2": 2, "l1": np.inf, "linf": 1}
 class RoundingBound:
     """What the reduction's rounding may have done.
 
-    z : (m,) array, ‖z_i − exact z_i‖ in multiples of the unit; so no score u·z_i is off by more,
-        for any unit vector u
+    z : (m,) array, ‖z_i − exact z_i‖ in multiples of the unit, in the costs' own norm (for l1 the
+        sum of all errors); so no score u·z_i is off by more, for any u of dual norm 1
     basis : ‖Q − Q*‖, the distance of the basis from an exact orthonormal one
-    p : ‖p − exact p‖
-    back : ‖w − Q*ᵀu‖ for the weights w of `mechanism.from_reduced` and any unit vector u
+    p : ‖p − exact p‖ in the dual norm (for linf the sum); so no rate is off by more
+    back : N(w − Q*ᵀu) for the weights w of `mechanism.from_reduced` and any u of dual norm 1
     """
 
     z: Floats
@@ -359,7 +359,7 @@ def distance_from_basis(instance: Instance, basis: Floats) -> float:
     lifted = [instance.costs.lift(row) for row in rows]
     gram = [[product(a, b) for b in lifted] for a in rows]
     right = [[product(row, q) for row in lifted] for q in given]
-    inside = [solve(gram, r) for r in right]
+    inside = solve_all(gram, right)
     projected = [[_dot(a, b) for b in inside] for a in right]
     uneven = sum(
         ((v - (i == j)) ** 2 for i, row in enumerate(projected) for j, v in enumerate(row)),
@@ -375,7 +375,7 @@ def _exact_p(instance: Instance, basis: Floats) -> list[Fraction]:
     rows = instance.costs.rows_of(instance.view)
     lifted = [instance.costs.lift(row) for row in rows]
     gram = [[product(a, b) for b in lifted] for a in rows]
-    seen = solve(gram, [product(row, instance.exact_quality) for row in lifted])
+    (seen,) = solve_all(gram, [[product(row, instance.exact_quality) for row in lifted]])
     given = [{int(j): Fraction(float(q[j])) for j in np.flatnonzero(q)} for q in basis]
     return [
         sum((v * product(row, q) for v, row in zip(seen, lifted, strict=True)), Fraction(0))

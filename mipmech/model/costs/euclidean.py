@@ -11,7 +11,7 @@ from fractions import Fraction
 
 from mipmech.errors import InputError
 from mipmech.model.costs.response import Response, Sparse, product
-from mipmech.rationals import common_integers, solve
+from mipmech.rationals import common_integers, solve_all
 from mipmech.validation import Floats
 
 Matrix = list[list[Fraction]]
@@ -77,4 +77,5 @@ def steepest_square(
     lifted = [lift(row, prices, inverse) for row in rows]
     seen = [product(row, quality) for row in lifted]
     gram = [[product(a, b) for b in lifted] for a in rows]
-    return sum((a * b for a, b in zip(seen, solve(gram, seen), strict=True)), Fraction(0))
+    (solved,) = solve_all(gram, [seen])
+    return sum((a * b for a, b in zip(seen, solved, strict=True)), Fraction(0))

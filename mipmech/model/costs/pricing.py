@@ -310,9 +310,31 @@ def check_seen(costs: Costs, view: View, quality: Floats) -> None:
     if view.columns is None and (view.matrix != 0).any(axis=0).sum() > MOST_ROWS:
         said = f"and a view of more than {MOST_ROWS} features do not go together; give 'visible'"
         raise InputError(said, field="effort")
+    if view.columns is None:
+        _check_rows(costs, view)
     if 0 < costs.steepest_square(view, quality) < Fraction(SMALLEST) ** 2:
         said = (
             f"is seen to less than {SMALLEST:g} per unit of cost, but not to 0, which floats would"
             " lose: choose other units"
         )
         raise InputError(said, field="quality")
+
+
+def _check_rows(costs: Costs, view: View) -> None:
+    """Refuse prices so unequal that the rows of a view are nearly dependent in the dual norm."""
+    rows = view.matrix[list(view.rows)]
+    rows = rows / np.abs(rows).max(axis=1)[:, None]
+    prices = costs.prices(rows.shape[1])
+    dual = rows / prices
+    if costs.matrix is not None:  # prices apart, as in `geometry`: M = RRᵀ, and the rows are BR⁻ᵀ
+        shares = costs.matrix / prices / prices[:, None]
+        dual = np.linalg.solve(np.linalg.cholesky(shares), dual.T).T
+    dual /= np.abs(dual).max(axis=1)[:, None]
+    dual /= np.linalg.norm(dual, axis=1)[:, None]
+    values = np.linalg.svd(dual, compute_uv=False)
+    if values[-1] <= DEPENDENT * values[0]:
+        said = (
+            "makes some features so cheap beside others that the rows of the view can hardly be"
+            " told apart by what agents do; give prices that differ less, or 'visible'"
+        )
+        raise InputError(said, field="effort")
