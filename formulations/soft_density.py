@@ -28,9 +28,10 @@ def soft_density_model(
         b − u·z_i − ℓ_i ≤ M⁻_i (1 − s_i) + δ_i             (far)
 
     If s_i = 1, then t_i is the distance b − u·z_i, up to δ_i; if s_i = 0, it is 0, and M⁺_i makes
-    the second row idle. T_i = min(ℓ_i, max(0, b_high − lowest_i)) + δ_i is how far agent i can move at
-    most: in a narrow window less than its reach, and then the relaxation is tighter. The near rows of the density are missing: t_i ≥ 0 and ``distance`` imply
-    them. Objective, ``scale`` and ``cutoff`` are those of the density, with t for s.
+    the second row idle. T_i = min(ℓ_i, max(0, b_high − lowest_i)) + δ_i is how far agent i can move
+    at most: in a narrow window less than its reach, and then the relaxation is tighter. The near
+    rows of the density are missing: t_i ≥ 0 and ``distance`` imply them. Objective, ``scale`` and
+    ``cutoff`` are those of the density, with t for s.
 
     *Window.* For fixed u the soft density rises in b except where an agent falls off the far end,
     so some u·z_i + ℓ_i is a best threshold, and [min(lowest + ℓ), max(highest + ℓ)] the default.

@@ -319,6 +319,29 @@ def test_a_small_case_by_hand():
         assert pyo.value(model.b) == pytest.approx(0.4)
 
 
+def test_windows_bound_how_far_people_move():
+    """No further than the window and the scores allow; and windows together lose nothing."""
+    z, reach, weight, _, _ = sample(2, m=8)
+    facet = CubeFacet(1, -1)
+    lowest, highest = facet.ranges(z)
+    bottom, top = float((lowest + reach).min()), float((highest + reach).max())
+    model = soft_density_model(z, reach, weight, None, EVERYTHING, norm=facet, widen=WIDEN)
+    assert solve(model) * model.scale == pytest.approx(
+        enumerated(z, reach, weight, facet, True), abs=1e-3
+    )
+    whole, best, shorter = solve(model), 0.0, 0
+    cuts = np.linspace(bottom, top, 9)
+    for window in itertools.pairwise(cuts.tolist()):
+        set_margin(model, lowest=lowest, highest=highest, window=window)
+        longest = [model.t[i].ub for i in range(8)]
+        expected = np.minimum(reach, np.maximum(0, window[1] - lowest)) + WIDEN
+        assert longest == pytest.approx(expected)
+        shorter += sum(expected < reach)
+        best = max(best, solve(model))
+    assert best == pytest.approx(whole, abs=1e-5)
+    assert shorter
+
+
 # -- conflicts ---------------------------------------------------------------------------------
 
 

@@ -17,9 +17,13 @@ import formulations
 from formulations import (
     Box,
     Cones,
+    CrossPolytope,
+    CrossPolytopeFacet,
+    CubeFacet,
     Exact,
     Secant,
     Size,
+    Surface,
     add_eta,
     add_margin,
     big_m,
@@ -282,14 +286,15 @@ def test_objective_counts_agents_that_count():
 @pytest.mark.parametrize("p", [None, np.array([0.0, 0.6, 0.8])])
 def test_sizes_of_the_models(p):
     z, reach, weight, _, _ = sample(0, m=9)
-    for norm in (Box(), Secant(4), Exact()):
+    surfaces = (CubeFacet(1, -1), CrossPolytopeFacet((1, -1, 1)), CrossPolytope())
+    for norm in (Box(), Secant(4), Exact(), *(surfaces if p is None else ())):
+        eta = EVERYTHING if isinstance(norm, Surface) else (0, 0.5)
         for cliques, at_least in (((), None), (((0, 1), (2, 3, 4)), 2)):
             for make, extra, rows in ((density_model, 0, 2), (soft_density_model, 9, 3)):
                 model = make(
-                    z, reach, weight, p, (0, 0.5), norm=norm, cliques=cliques, at_least=at_least
+                    z, reach, weight, p, eta, norm=norm, cliques=cliques, at_least=at_least
                 )
-                box = support(np.eye(3), p, 0, 0.5)
-                own = norm.size(3, box)
+                own = norm.size(3, support(np.eye(3), p, *eta))
                 assert counted(model) == Size(
                     own.continuous + 1 + extra,
                     own.binaries + 9,
