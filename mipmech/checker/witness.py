@@ -51,8 +51,6 @@ class ExactInstance:
         self.inverse = _inverse(given, look) if given is not None and given.ndim == 2 else None
         # Independent rows that span what the planner sees; a common factor changes nothing.
         self.rows = [whole(view.matrix[row])[0].tolist() for row in view.rows]
-        if self.columns is not None and self.inverse is not None:
-            self.rows = [[int(j == c) for j in range(instance.width)] for c in view.columns or ()]
         self.rank = len(view.rows) if view.columns is None else len(view.columns)
         self.reach = costs.values if costs.given == "reach" else 1 / costs.values
         if self.norm != "l2":
@@ -67,7 +65,12 @@ class ExactInstance:
         """M⁻¹ times a vector, M that of the costs: for l2 products of weights are wᵀM⁻¹w'."""
         if self.inverse is not None:
             rows, scale = self.inverse
-            return [dot([Fraction(v) for v in row], vector) * scale for row in rows]
+            shared = math.lcm(*(value.denominator for value in vector))
+            given = [int(value * shared) for value in vector]
+            return [
+                scale * sum(a * b for a, b in zip(row, given, strict=True) if b) / shared
+                for row in rows
+            ]
         if self.prices is not None:
             return [v / e**2 if v else v for v, e in zip(vector, self.prices, strict=True)]
         return vector
@@ -83,21 +86,36 @@ class ExactInstance:
         """What makes up the rate of a direction: p, for the rows of a frame."""
         if self.norm != "l2":
             return self._prices_apart()
-        lifted = self.lift(self.seen)
+        # Rows that lie in what is seen have the same product with w_f as with its projection.
+        lifted = self.lift(self.seen if self.columns is None else self.quality)
         return [dot(fractions(row), lifted) for row in frame]
-
-    @property
-    def _apart(self) -> bool:
-        """Whether the columns seen are orthogonal to all others."""
-        return self.columns is not None and self.inverse is None
 
     def _seen(self) -> list[Fraction]:
         """The projection of w_f onto the row space of B."""
-        if self._apart:
-            columns = self.columns or ()
-            return [v if j in columns else Fraction(0) for j, v in enumerate(self.quality)]
+        if self.columns is not None:
+            return self._seen_columns(self.columns)
         _, (x,) = self._normal([self.quality])
         return [dot(x, [Fraction(row[j]) for row in self.rows]) for j in range(len(self.quality))]
+
+    def _seen_columns(self, columns: set[int]) -> list[Fraction]:
+        """Where columns are seen, w_f less a combination of the M e_h for hidden h.
+
+        These are orthogonal to all weights on the columns, and M_HH x = w_H leaves no weight on H.
+        """
+        hidden = [j for j in range(len(self.quality)) if j not in columns]
+        if self.inverse is None or not hidden:
+            return [v if j in columns else Fraction(0) for j, v in enumerate(self.quality)]
+        matrix, shift = whole(np.asarray(self.instance.costs.effort))
+        given, scale = _integers([[self.quality[j]] for j in hidden])
+        block = [[int(matrix[i, j]) for j in hidden] for i in hidden]
+        solved, determinant = eliminated(block, given, self.look)
+        x = [Fraction(row[0] << shift, scale * determinant) for row in solved]
+        return [
+            v - sum((Fraction(int(matrix[j, h]), 1 << shift) * a
+                     for h, a in zip(hidden, x, strict=True)), Fraction(0))
+            if j in columns else Fraction(0)
+            for j, v in enumerate(self.quality)
+        ]  # fmt: skip
 
     def _normal(
         self, vectors: list[list[Fraction]]
@@ -126,10 +144,10 @@ class ExactInstance:
         """
         given = [fractions(row) for row in frame]
         lifted = [self.lift(row) for row in given]
-        if self._apart:
-            columns = sorted(self.columns or ())
-            right = [[row[j] for j in columns] for row in given]
-            x = [[row[j] for j in columns] for row in lifted]
+        if self.columns is not None:
+            if any(row[j] for row in given for j in range(len(row)) if j not in self.columns):
+                reject("proof.frame has weights on what the planner does not see")
+            right, x = given, lifted
         else:
             right, x = self._normal(given)
         gram = []

@@ -32,7 +32,7 @@ import numpy as np
 
 from mipmech.errors import InputError
 from mipmech.model.costs.pricing import Norm
-from mipmech.model.costs.response import product
+from mipmech.model.costs.response import product, products
 from mipmech.model.instance import Instance
 from mipmech.rationals import (
     exact_dot,
@@ -352,31 +352,38 @@ def distance_from_basis(instance: Instance, basis: Floats) -> float:
     """ε with ‖Q − Q*‖ ≤ ε for an exactly orthonormal basis Q* of the rows, in the dual norm.
 
     With Π the projection onto the row space, a = ‖Q − ΠQ‖ and G = ΠQ(ΠQ)ᵀ (dual products), the rows
-    of Q* = G^(−1/2)ΠQ are such a basis, and ‖Q* − ΠQ‖ ≤ ‖I − G‖.
+    of Q* = G^(−1/2)ΠQ are such a basis, and ‖Q* − ΠQ‖ ≤ ‖I − G‖. Where columns are seen, ΠQ = Q.
     """
-    rows = instance.costs.rows_of(instance.view)
+    costs = instance.costs
     given = [{int(j): Fraction(float(row[j])) for j in np.flatnonzero(row)} for row in basis]
-    lifted = [instance.costs.lift(row) for row in rows]
-    gram = [[product(a, b) for b in lifted] for a in rows]
-    right = [[product(row, q) for row in lifted] for q in given]
-    inside = solve_all(gram, right)
-    projected = [[_dot(a, b) for b in inside] for a in right]
+    raised = [costs.lift(q) for q in given]
+    if instance.view.columns is not None:
+        projected = products(given, raised)
+    else:
+        rows = costs.rows_of(instance.view)
+        lifted = [costs.lift(row) for row in rows]
+        right = products(given, lifted)
+        inside = solve_all(products(rows, lifted), right)
+        projected = [[_dot(a, b) for b in inside] for a in right]
     uneven = sum(
         ((v - (i == j)) ** 2 for i, row in enumerate(projected) for j, v in enumerate(row)),
         Fraction(0),
     )
-    size = sum((product(q, instance.costs.lift(q)) for q in given), Fraction(0))
+    size = sum((product(a, b) for a, b in zip(given, raised, strict=True)), Fraction(0))
     off = size - sum((projected[i][i] for i in range(len(given))), Fraction(0))
     return round_up(sqrt_bounds(off)[1] + sqrt_bounds(uneven)[1])
 
 
 def _exact_p(instance: Instance, basis: Floats) -> list[Fraction]:
     """The dual products of the basis with P w_f, exactly."""
+    given = [{int(j): Fraction(float(q[j])) for j in np.flatnonzero(q)} for q in basis]
+    if instance.view.columns is not None:
+        whole = instance.costs.lift(instance.exact_quality)
+        return [row[0] for row in products(given, [whole])]
     rows = instance.costs.rows_of(instance.view)
     lifted = [instance.costs.lift(row) for row in rows]
     gram = [[product(a, b) for b in lifted] for a in rows]
     (seen,) = solve_all(gram, [[product(row, instance.exact_quality) for row in lifted]])
-    given = [{int(j): Fraction(float(q[j])) for j in np.flatnonzero(q)} for q in basis]
     return [
         sum((v * product(row, q) for v, row in zip(seen, lifted, strict=True)), Fraction(0))
         for q in given

@@ -105,7 +105,7 @@ class Costs:
         return dict(enumerate(fractions(self.effort)))
 
     @cached_property
-    def _inverse(self) -> euclidean.Matrix | None:
+    def _inverse(self) -> euclidean.Inverse | None:
         return None if self.matrix is None else euclidean.inverse(self.matrix)
 
     def respond(self, weights: Sparse, quality: Sparse) -> Response:
@@ -123,6 +123,10 @@ class Costs:
             return view.seen_square(quality)
         exact = {int(j): Fraction(float(quality[j])) for j in np.flatnonzero(quality)}
         prices = self._exact_prices
+        if self.matrix is not None and self._inverse is not None and view.columns is not None:
+            return euclidean.steepest_square_of_columns(
+                view.columns, exact, self.matrix, self._inverse
+            )
         if self.norm == "l2":
             return euclidean.steepest_square(self.rows_of(view), exact, prices, self._inverse)
         rates = [abs(rate) for rate in self.rates(view, quality)]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -30,6 +31,24 @@ class Response:
     square: Fraction
     step: Sparse
     ties: tuple[Fraction, ...] = ()
+
+
+def products(rows: Sequence[Sparse], others: Sequence[Sparse]) -> list[list[Fraction]]:
+    """The product of every row with every other one; whole numbers are faster than fractions."""
+    first, second = [_whole(row) for row in rows], [_whole(row) for row in others]
+    return [
+        [
+            Fraction(sum(value * b[j] for j, value in a.items() if j in b), scale_a * scale_b)
+            for b, scale_b in second
+        ]
+        for a, scale_a in first
+    ]
+
+
+def _whole(row: Sparse) -> tuple[dict[int, int], int]:
+    """Whole numbers over one denominator."""
+    scale = math.lcm(*(value.denominator for value in row.values()))
+    return {j: int(value * scale) for j, value in row.items()}, scale
 
 
 def product(a: Sparse, b: Sparse) -> Fraction:
