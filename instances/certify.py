@@ -132,6 +132,8 @@ class Proofs:
             return
         stated = {at: (lower, upper) for at, lower, upper in entry.get("densities", [])}
         geometry = reduce(instance)
+        if geometry.norm != "l2":
+            return  # the rates of l1 and linf are those of their facets
         for fraction in FRACTIONS:
             if infeasible(geometry, fraction * geometry.p_norm):
                 continue  # with one dimension seen, η is ±‖P w_f‖

@@ -86,8 +86,7 @@ class ExactInstance:
         """What makes up the rate of a direction: p, for the rows of a frame."""
         if self.norm != "l2":
             return self._prices_apart()
-        # Rows that lie in what is seen have the same product with w_f as with its projection.
-        lifted = self.lift(self.seen if self.columns is None else self.quality)
+        lifted = self.lift(self.seen)
         return [dot(fractions(row), lifted) for row in frame]
 
     def _seen(self) -> list[Fraction]:
@@ -144,12 +143,16 @@ class ExactInstance:
         """
         given = [fractions(row) for row in frame]
         lifted = [self.lift(row) for row in given]
-        if self.columns is not None:
-            if any(row[j] for row in given for j in range(len(row)) if j not in self.columns):
-                reject("proof.frame has weights on what the planner does not see")
-            right, x = given, lifted
-        else:
+        if self.columns is None:
             right, x = self._normal(given)
+        else:
+            columns = sorted(self.columns)
+            hidden = [j for j in range(len(frame.T)) if j not in self.columns]
+            if self.inverse is not None and frame[:, hidden].any():
+                # Columns are orthogonal to the others only without a matrix.
+                reject("proof.frame is no orthonormal basis: it has weights on hidden features")
+            right = [[row[j] for j in columns] for row in given]
+            x = [[row[j] for j in columns] for row in lifted]
         gram = []
         for a in right:
             self.look()

@@ -537,7 +537,7 @@ def test_known_gains(path):
     room = 1e-14 * max(1.0, float(np.abs(instance.agents).max()))
     assert found.upper >= known.lower - room
     assert float(found.lower) <= known.upper + room
-    assert float(found.lower) == pytest.approx(known.lower, rel=2 * GAP)
+    assert known.lower * (1 - 2 * GAP) <= float(found.lower) <= known.upper * (1 + 2 * GAP)
 
 
 class TestOddCases:
