@@ -196,7 +196,7 @@ def test_tampering(what, name):
 
 @pytest.mark.parametrize("name", SAMPLES)
 def test_a_facet_that_was_not_searched(name):
-    """Without what is below a facet, its leaf allows too much, unless nothing is to be had there."""
+    """Without what is below a facet, its leaf allows too much, unless nothing is there."""
     instance, content, best = made(name)
     refused = 0
     for facet in range(6):
