@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any, get_args
 
 from mipmech.budget import Budget
-from mipmech.design.algorithm1 import Thresholds, solve
+from mipmech.design.algorithm1 import Skipping, Thresholds, solve
 from mipmech.design.certificate import Certificate
 from mipmech.errors import InputError
 from mipmech.oracles.registry import REGISTRY, oracle_named
@@ -80,7 +80,9 @@ def _run(
             return Fraction(0), 1.0, "nothing is seen"
         return rule.gain, rule.promised, "Theorem 2, 1/(4rc + 2) for equal costs"
     asked = oracle_named(name)
-    found = solve(instance, oracle=asked, thresholds=thresholds, skip="cells", budget=budget)
+    skip: Skipping = "cells" if instance.costs.norm == "l2" else "no"
+    found = solve(instance, oracle=asked, thresholds=thresholds, skip=skip, budget=budget)
     promised = 1.0 if asked.soft else float(quarter_factor(instance))
     what = "the optimum" if asked.soft else "Algorithm 1,"
-    return found.gain, promised, f"{what} up to ε = {found.epsilon:.3g}"
+    lost = "all facets" if found.grid_name == "facets" else f"up to ε = {found.epsilon:.3g}"
+    return found.gain, promised, f"{what} {lost}"
