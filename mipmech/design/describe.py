@@ -10,7 +10,7 @@ import numpy as np
 
 from mipmech.budget import Timer
 from mipmech.design.caveats import caveats
-from mipmech.design.moves import costs_to_dict
+from mipmech.design.worth import costs_to_dict
 from mipmech.model.geometry import Geometry, geometry_of
 from mipmech.model.grading import baseline
 from mipmech.model.instance import Instance

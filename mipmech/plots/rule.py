@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from mipmech import files
-from mipmech.design.moves import moved_along
+from mipmech.design.worth import moved_along
 from mipmech.errors import InputError
 from mipmech.model.edge_of_reach import movers
 from mipmech.model.geometry import Geometry, reduce
@@ -133,11 +133,11 @@ def draw_rule(figure: Figure | SubFigure, found: Recount, rule: str | None = Non
 def rule_in_words(found: Recount) -> str:
     """A rule in the user's units.
 
-    One whose weights have length 1 was made by a program: its largest weight becomes 1.
+    One of length 1 (in the dual norm) was made by a program: its largest weight becomes 1.
     """
     known = in_known_units(found.instance, found.mechanism)
     terms = sorted(known.weights, key=lambda term: -abs(term[1]))
-    made = abs(float(np.linalg.norm(found.mechanism.weights)) - 1) < 1e-9
+    made = abs(found.direction.norm / float(found.line.factor) - 1) < 1e-9
     size = abs(terms[0][1]) if made else 1.0
     score = " ".join(f"{weight / size:+.5g} {name}" for name, weight in terms).removeprefix("+")
     return f"{score} ≥ {known.threshold / size:.5g}"

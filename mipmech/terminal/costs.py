@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from mipmech.design.moves import bought, median_reach, moved_along, seen_features, user_prices
+from mipmech.design.worth import bought, median_reach, moved_along, seen_features, user_prices
 from mipmech.model.costs.facets import facets_of
 from mipmech.model.instance import Instance
 from mipmech.terminal.console import MOST_TERMS
