@@ -83,6 +83,9 @@ def _run(
     skip: Skipping = "cells" if instance.costs.norm == "l2" else "no"
     found = solve(instance, oracle=asked, thresholds=thresholds, skip=skip, budget=budget)
     promised = 1.0 if asked.soft else float(quarter_factor(instance))
-    what = "the optimum" if asked.soft else "Algorithm 1,"
-    lost = "all facets" if found.grid_name == "facets" else f"up to ε = {found.epsilon:.3g}"
-    return found.gain, promised, f"{what} {lost}"
+    what = "the optimum" if asked.soft else "Algorithm 1"
+    facets = found.grid_name == "facets"
+    where = (
+        ", facet by facet" if facets else f"{',' * (not asked.soft)} up to ε = {found.epsilon:.3g}"
+    )
+    return found.gain, promised, what + where

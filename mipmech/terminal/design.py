@@ -112,8 +112,8 @@ def _steepness(description: Description) -> dict[str, str]:
     rate, full = description.geometry.p_norm, description.quality_norm
     if description.instance.costs.plain:
         return {"seen part": f"‖P w_f‖ = {rate:.4g}, {rate / full:.1%} of ‖w_f‖"}
-    said = f"{rate:.4g} of quality per unit of cost, the greatest rate of a rule"
-    return {"steepest": f"{said}; {rate / full:.1%} of that if all were seen"}
+    said = f"the greatest rate is {rate:.4g} of quality per unit of cost"
+    return {"steepest": f"{said}, {rate / full:.1%} of what it were if all were seen"}
 
 
 def _along(description: Description) -> str:
