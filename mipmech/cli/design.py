@@ -32,7 +32,7 @@ from mipmech.cli.workers import (
     chosen_executor,
 )
 from mipmech.design import algorithm1, certificate
-from mipmech.design.baselines import Rival, check_names, rivals
+from mipmech.design.baselines import Rival, check_costs, check_names, rivals
 from mipmech.design.certificate import DEFAULT_GAP, certify_density
 from mipmech.design.checking import check as check_certificate
 from mipmech.design.describe import describe
@@ -315,6 +315,7 @@ def certify(
     check_outputs([instance], out=out, movers=movers, plot=plot)
     with shell.saying(f"reading {instance}"):
         sample = Instance.load(instance)
+    check_costs(names, sample)
     used = (1 if helped else cores()) if threads is None else threads
     with chosen_executor(workers, scheduler, local_cluster) as executor:
         design = partial(_certified, gap=gap, engine=engine, executor=executor)

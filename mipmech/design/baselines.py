@@ -11,6 +11,8 @@ from mipmech.budget import Budget
 from mipmech.design.algorithm1 import Skipping, Thresholds, solve
 from mipmech.design.certificate import Certificate
 from mipmech.errors import InputError
+from mipmech.model.costs.pricing import Norm
+from mipmech.model.instance import Instance
 from mipmech.oracles.registry import REGISTRY, oracle_named
 from mipmech.rationals import round_down
 from mipmech.theory.lemma4 import quarter_factor
@@ -68,6 +70,21 @@ def check_names(names: Sequence[str]) -> None:
         if name not in REGISTRY:
             known = ", ".join(REGISTRY)
             raise InputError(f"there is no oracle {name!r}; there are: {known}", field="against")
+
+
+def check_costs(names: Sequence[str], instance: Instance) -> None:
+    """Refuse oracles that do not know these costs, before hours are spent."""
+    norm = instance.costs.norm
+    known = [name for name in REGISTRY if _fits(name, norm)]
+    for name in names:
+        if not _fits(name, norm):
+            said = f"{name} is for Euclidean costs (l2), and these are {norm}; there are"
+            raise InputError(f"{said}: {', '.join(known)}", field="against")
+
+
+def _fits(name: str, norm: Norm) -> bool:
+    """Whether a rule of this name can be made: Theorem 2's for every cost."""
+    return norm == "l2" or name == "projection" or getattr(oracle_named(name), "facets", True)
 
 
 def _run(

@@ -117,6 +117,14 @@ def test_certify_against_simpler_rules(capsys, file, tmp_path):
     assert json.loads(movers[1])["movers"]
 
 
+def test_rules_that_do_not_fit_are_refused_before_any_work(capsys, tmp_path):
+    proof = tmp_path / "proof.json"
+    status, out, err = run(capsys, "certify", L1, "--against", "milp,pca", "--out", proof)
+    assert (status, out) == (2, "")
+    assert "pca is for Euclidean costs (l2), and these are l1; there are: projection, cells" in err
+    assert not proof.exists()
+
+
 @pytest.mark.slow
 def test_grade_learn_and_compare(capsys, tmp_path):
     file = SMALL / "clustered-lines-m50-k3-s64-l1-priced.json"

@@ -71,7 +71,7 @@ FAULTS = {
         "give at most 1,000,000",
     ),
     "norm": (
-        HEAD + INSTANCES + "norm = 'l3'\n" + TASKS, "instances[1].norm", "give l2 or l1 or linf|l1",
+        HEAD + INSTANCES + "norm = 'l3'\n" + TASKS, "instances[1].norm", "give one of l2, l1, linf",
     ),
     "effort": (
         HEAD + INSTANCES + "effort = 'spred'\n" + TASKS, "instances[1].effort",
