@@ -312,7 +312,9 @@ def _in_units(axes: Axes, instance: Instance, rows: Floats) -> None:
         low, high = sorted(centre + scale * end for end in axis.get_view_interval())
         ticks = np.asarray(MaxNLocator(6).tick_values(low, high))
         ticks = ticks[(ticks >= low) & (ticks <= high)]
-        axis.set_ticks((ticks - centre) / scale, [f"{tick:.6g}" for tick in ticks])
+        axis.set_ticks(
+            (ticks - centre) / scale, [f"{tick:.6g}".replace("-", "−") for tick in ticks]
+        )
 
 
 def _draw_scores(figure: Figure | SubFigure, found: Recount) -> Axes:
