@@ -32,7 +32,7 @@ from mipmech.cli.workers import (
     chosen_executor,
 )
 from mipmech.design import algorithm1, certificate
-from mipmech.design.baselines import Rival, check_names, rivals
+from mipmech.design.baselines import Rival, check_costs, check_names, rivals
 from mipmech.design.certificate import DEFAULT_GAP, certify_density
 from mipmech.design.checking import check as check_certificate
 from mipmech.design.describe import describe
@@ -120,7 +120,8 @@ def oracle(
     instance: InstanceFile,
     eta: Annotated[float | None, typer.Option("--eta", help="η = u·P w_f, absolute.")] = None,
     eta_fraction: Annotated[
-        float | None, typer.Option("--eta-fraction", help="η as a fraction of ‖P w_f‖.")
+        float | None,
+        typer.Option("--eta-fraction", help="η as a fraction of ‖P w_f‖, the greatest rate."),
     ] = None,
     name: OracleName = "milp",
     norm: NormName = None,
@@ -209,8 +210,11 @@ def solve(
     ] = None,
     name: OracleName = "milp",
     grid: Annotated[
-        Literal["angular", "paper"], typer.Option("--grid", help="Which values of η to ask for.")
-    ] = "angular",
+        Literal["angular", "facets", "paper"] | None,
+        typer.Option(
+            "--grid", help="Which values of η to ask for [angular; for l1 and linf, facets]."
+        ),
+    ] = None,
     sigma: Annotated[
         float | None, typer.Option("--sigma", help="For --grid paper; else the instance's.")
     ] = None,
@@ -247,7 +251,7 @@ def solve(
             part,
             epsilon=epsilon,
             oracle=asked,
-            grid=grid,
+            grid="auto" if grid is None else grid,
             sigma=sigma,
             radius=radius,
             thresholds=thresholds,
@@ -311,6 +315,7 @@ def certify(
     check_outputs([instance], out=out, movers=movers, plot=plot)
     with shell.saying(f"reading {instance}"):
         sample = Instance.load(instance)
+    check_costs(names, sample)
     used = (1 if helped else cores()) if threads is None else threads
     with chosen_executor(workers, scheduler, local_cluster) as executor:
         design = partial(_certified, gap=gap, engine=engine, executor=executor)

@@ -63,7 +63,10 @@ def compare(
         str, typer.Option("--oracles", help=f"With commas: {', '.join(REGISTRY)}.")
     ] = "milp,cells,ransac,ascent,random",
     etas: Annotated[
-        str, typer.Option("--etas", help="Values of η, as fractions of ‖P w_f‖.")
+        str,
+        typer.Option(
+            "--etas", help="Values of η, as fractions of ‖P w_f‖; l1, linf: the nearest facets."
+        ),
     ] = _listed(ETA_FRACTIONS),
     seeds: Annotated[
         str, typer.Option("--seeds", help="For the oracles that draw random numbers.")

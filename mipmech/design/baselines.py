@@ -8,9 +8,11 @@ from fractions import Fraction
 from typing import Any, get_args
 
 from mipmech.budget import Budget
-from mipmech.design.algorithm1 import Thresholds, solve
+from mipmech.design.algorithm1 import Skipping, Thresholds, solve
 from mipmech.design.certificate import Certificate
 from mipmech.errors import InputError
+from mipmech.model.costs.pricing import Norm
+from mipmech.model.instance import Instance
 from mipmech.oracles.registry import REGISTRY, oracle_named
 from mipmech.rationals import round_down
 from mipmech.theory.lemma4 import quarter_factor
@@ -70,6 +72,21 @@ def check_names(names: Sequence[str]) -> None:
             raise InputError(f"there is no oracle {name!r}; there are: {known}", field="against")
 
 
+def check_costs(names: Sequence[str], instance: Instance) -> None:
+    """Refuse oracles that do not know these costs, before hours are spent."""
+    norm = instance.costs.norm
+    known = [name for name in REGISTRY if _fits(name, norm)]
+    for name in names:
+        if not _fits(name, norm):
+            said = f"{name} is for Euclidean costs (l2), and these are {norm}; there are"
+            raise InputError(f"{said}: {', '.join(known)}", field="against")
+
+
+def _fits(name: str, norm: Norm) -> bool:
+    """Whether a rule of this name can be made: Theorem 2's for every cost."""
+    return norm == "l2" or name == "projection" or getattr(oracle_named(name), "facets", True)
+
+
 def _run(
     certificate: Certificate, name: str, thresholds: Thresholds, budget: Budget
 ) -> tuple[Fraction, float, str]:
@@ -80,7 +97,12 @@ def _run(
             return Fraction(0), 1.0, "nothing is seen"
         return rule.gain, rule.promised, "Theorem 2, 1/(4rc + 2) for equal costs"
     asked = oracle_named(name)
-    found = solve(instance, oracle=asked, thresholds=thresholds, skip="cells", budget=budget)
+    skip: Skipping = "cells" if instance.costs.norm == "l2" else "no"
+    found = solve(instance, oracle=asked, thresholds=thresholds, skip=skip, budget=budget)
     promised = 1.0 if asked.soft else float(quarter_factor(instance))
-    what = "the optimum" if asked.soft else "Algorithm 1,"
-    return found.gain, promised, f"{what} up to ε = {found.epsilon:.3g}"
+    what = "the optimum" if asked.soft else "Algorithm 1"
+    facets = found.grid_name == "facets"
+    where = (
+        ", facet by facet" if facets else f"{',' * (not asked.soft)} up to ε = {found.epsilon:.3g}"
+    )
+    return found.gain, promised, what + where

@@ -23,6 +23,7 @@ SPREADS = 30.0
 FAR = 0.5
 LONGEST_NAME = 40
 STANDARDISE = "standardise (mipmech new --standardise, or from_frame with standardise=True)"
+PRICE = "price features by their spread (--effort standard)"
 
 
 def caveats(instance: Instance, found: Recount | None = None) -> list[str]:
@@ -56,10 +57,13 @@ def _name(instance: Instance, feature: int) -> str:
 
 
 def _spreads(instance: Instance, counted: Flags) -> str | None:
-    """Whether features that can move, which are those that the planner sees, do not compare."""
+    """Whether features that the planner sees do not compare: in units of cost, if they have prices.
+
+    Features that merely move along (a matrix) are left out: no rule asks for them.
+    """
     seen = np.flatnonzero((instance.view.matrix != 0).any(axis=0))
     agents = instance.agents[np.ix_(counted, seen)]
-    spread = agents.std(axis=0)
+    spread = agents.std(axis=0) * instance.costs.prices(instance.width)[seen]
     varied = (agents.min(axis=0) < agents.max(axis=0)) & (spread > 0)
     if varied.sum() < 2:
         return None
@@ -68,10 +72,15 @@ def _spreads(instance: Instance, counted: Flags) -> str | None:
     if spread[most] <= SPREADS * spread[least]:
         return None
     wide, narrow = _name(instance, int(seen[most])), _name(instance, int(seen[least]))
+    times = f"varies {spread[most] / spread[least]:.3g} times as much as {narrow}"
+    if instance.costs.effort is not None:
+        return (
+            f"{wide} {times} for what its moves cost: a standard deviation costs {spread[most]:.3g}"
+            f" beside {spread[least]:.3g}; choose other prices, or {PRICE}"
+        )
     return (
-        f"{wide} (standard deviation {spread[most]:.3g}) varies"
-        f" {spread[most] / spread[least]:.3g} times as much as {narrow} ({spread[least]:.3g}), but"
-        f" a move of 1 costs the same in both; {STANDARDISE}, or choose units that compare"
+        f"{wide} (standard deviation {spread[most]:.3g}) {times} ({spread[least]:.3g}), but"
+        f" a move of 1 costs the same in both; {STANDARDISE}, {PRICE}, or choose units that compare"
     )
 
 
@@ -147,7 +156,10 @@ def _moves(instance: Instance, found: Recount) -> str | None:
     beyond = beyond_data(found, found.covered[instance.weights[found.covered] > 0])
     if beyond is None or beyond.share <= FAR:
         return None
-    remedy = "raise the cost" + f", or {STANDARDISE}" * (instance.units is None)
+    unscaled = instance.units is None and instance.costs.effort is None
+    remedy = "raise the cost" + f", {STANDARDISE}, or {PRICE}" * unscaled
+    if instance.costs.effort is not None:
+        remedy += ", or what a move of this feature costs (effort)"
     others = sum(share > FAR for share in beyond.others)
     more = f", and beyond {count(others, 'other feature')} as well" * (others > 0)
     return (

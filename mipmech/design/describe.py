@@ -10,10 +10,12 @@ import numpy as np
 
 from mipmech.budget import Timer
 from mipmech.design.caveats import caveats
+from mipmech.design.worth import costs_to_dict
 from mipmech.model.geometry import Geometry, geometry_of
 from mipmech.model.grading import baseline
 from mipmech.model.instance import Instance
 from mipmech.model.mechanism import from_reduced
+from mipmech.rationals import sqrt_bounds
 from mipmech.theory.projection import ProjectionRule, gain_ceiling, projection_rule
 
 
@@ -41,8 +43,12 @@ class Description:
 
     @property
     def quality_norm(self) -> float:
-        """‖w_f‖."""
-        return float(np.linalg.norm(self.instance.quality))
+        """The rate of the steepest rule if everything were seen; ‖w_f‖ for the paper's costs."""
+        instance = self.instance
+        if instance.costs.plain:
+            return float(np.linalg.norm(instance.quality))
+        exact = instance.exact_quality
+        return float(sqrt_bounds(instance.costs.respond(exact, exact).square)[0])
 
     @property
     def seen_direction(self) -> tuple[float, ...] | None:
@@ -74,6 +80,7 @@ class Description:
                 "median": float(np.median(reach)),
                 "greatest": float(reach.max()),
             },
+            "costs": costs_to_dict(instance),
             "radius": geometry.radius * geometry.unit,
             "ceiling": self.ceiling,
             "theorem1": {

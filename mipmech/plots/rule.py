@@ -1,7 +1,9 @@
 """Pictures of a mechanism: the agents, the margin, and who moves where.
 
-With two visible dimensions the picture is the plane that the planner sees. Otherwise it is the line
-of scores, with the true quality upwards: a mover goes right to the threshold and up by its gain.
+With two visible dimensions the picture is the plane that the planner sees, in units of cost: agents
+go where it is cheapest, at a right angle to the boundary for Euclidean costs, along one axis for
+l1, along both for linf, and obliquely for a matrix. Otherwise it is the line of scores, with the
+true quality upwards: a mover goes right to the threshold and up by its gain.
 Colours are Okabe and Ito's, which colour-blind readers can tell apart; shape says the same.
 """
 
@@ -12,12 +14,14 @@ import re
 import textwrap
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
+from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from mipmech import files
+from mipmech.design.worth import moved_along
 from mipmech.errors import InputError
 from mipmech.model.edge_of_reach import movers
 from mipmech.model.geometry import Geometry, reduce
@@ -25,6 +29,8 @@ from mipmech.model.grading import Recount, Side, Sides
 from mipmech.model.instance import Instance
 from mipmech.model.mechanism import to_reduced
 from mipmech.model.typed_rules import in_known_units
+from mipmech.rationals import clamped
+from mipmech.text import listed
 from mipmech.validation import Flags, Floats, Numbers
 
 if TYPE_CHECKING:
@@ -127,11 +133,11 @@ def draw_rule(figure: Figure | SubFigure, found: Recount, rule: str | None = Non
 def rule_in_words(found: Recount) -> str:
     """A rule in the user's units.
 
-    One whose weights have length 1 was made by a program: its largest weight becomes 1.
+    One of length 1 (in the dual norm) was made by a program: its largest weight becomes 1.
     """
     known = in_known_units(found.instance, found.mechanism)
     terms = sorted(known.weights, key=lambda term: -abs(term[1]))
-    made = abs(float(np.linalg.norm(found.mechanism.weights)) - 1) < 1e-9
+    made = abs(found.direction.norm / float(found.line.factor) - 1) < 1e-9
     size = abs(terms[0][1]) if made else 1.0
     score = " ".join(f"{weight / size:+.5g} {name}" for name, weight in terms).removeprefix("+")
     return f"{score} ≥ {known.threshold / size:.5g}"
@@ -170,14 +176,19 @@ def _window(points: Floats, movers: Floats, room: float) -> tuple[Floats, Floats
     return shown.min(axis=0), shown.max(axis=0)
 
 
-def _note_missing(axes: Axes, points: Floats, counts: Flags) -> None:
-    """Say how many agents the picture does not show."""
+def _note_missing(axes: Axes, points: Floats, found: Recount) -> None:
+    """Say how many agents the picture does not show, and which features."""
+    counts = found.instance.weights > 0
     (left, right), (bottom, top) = axes.get_xlim(), axes.get_ylim()
     x, y = points[counts].T
     outside = int(((x < left) | (x > right) | (y < bottom) | (y > top)).sum())
     weightless = int((~counts).sum())
     notes = [f"{outside} agent{'s' * (outside != 1)} outside the picture"] * bool(outside)
     notes += [f"{weightless} of weight 0 not shown"] * bool(weightless)
+    along = set(moved_along(found.instance)) & set(found.line.step)
+    if along:
+        hidden = listed([_short(found.instance.feature_names[j], 20) for j in sorted(along)[:3]])
+        notes.append(f"{hidden}, hidden, move{'s' * (len(along) == 1)} along")
     if notes:
         axes.annotate(
             ", ".join(notes), (1, 0), (-4, 4), xycoords="axes fraction", ha="right", va="bottom",
@@ -186,20 +197,68 @@ def _note_missing(axes: Axes, points: Floats, counts: Flags) -> None:
         )  # fmt: skip
 
 
+class _Plane(NamedTuple):
+    """The plane that the planner sees, in units of cost: there a move of 1 along an axis costs 1.
+
+    at : (m, 2) array, the agents
+    origin : (2,) array, the point that levels are measured from
+    rows : (2, n) array, what takes features to the plane
+    names : of the axes
+    normal, level : the boundary is where normal·(x − origin) = level, and w·x is linear like this
+    step : (2,) array, where agents go to raise their score by 1
+    below : (m,) array, how far the scores are below the level
+    """
+
+    at: Floats
+    origin: Floats
+    rows: Floats
+    names: list[str]
+    normal: Floats
+    level: float
+    step: Floats
+    below: Floats
+
+    def band(self, reach: float, norm: float) -> Floats:
+        """From the boundary to the far end of a margin, at a right angle."""
+        return -reach * norm * self.normal / float(self.normal @ self.normal)
+
+
+def _plane(geometry: Geometry, found: Recount) -> tuple[_Plane, float]:
+    """The plane of a rule, and N of the normal."""
+    instance, line = found.instance, found.line
+    if instance.view.columns is None:
+        # In reduced coordinates costs are Euclidean.
+        origin = geometry.basis @ geometry.centre
+        names = [_combination(row, instance) for row in geometry.basis]
+        u, level = to_reduced(geometry, found.mechanism)
+        at, level = geometry.z * geometry.unit + origin, level * geometry.unit
+        below = level - (at - origin) @ u
+        return _Plane(at, origin, geometry.basis, names, u, level, u, below), 1.0
+    columns = list(instance.view.columns)
+    prices = instance.costs.prices(instance.width)[columns]
+    rows = np.zeros((2, instance.width))
+    rows[[0, 1], columns] = prices
+    weights, step = dict(zip(line.columns, line.weights, strict=True)), line.step
+    normal = np.array([float(weights.get(j, 0)) for j in columns]) / prices
+    move = np.array([float(step.get(j, 0)) for j in columns]) * prices
+    direction = found.direction
+    level = clamped(direction.level(found.mechanism.threshold))
+    plane = _Plane(
+        instance.agents[:, columns] * prices, geometry.centre[columns] * prices, rows,
+        [instance.feature_names[c] for c in columns], normal, level, move,
+        level - direction.scores,
+    )  # fmt: skip
+    return plane, direction.norm
+
+
 def _draw_plane(figure: Figure | SubFigure, geometry: Geometry, found: Recount) -> Axes:
     instance = found.instance
     axes = figure.add_subplot()
-    if instance.view.columns is not None:
-        columns = list(instance.view.columns)
-        at, origin = instance.agents[:, columns], geometry.centre[columns]
-        names = [instance.feature_names[c] for c in columns]
-    else:
-        origin = geometry.basis @ geometry.centre
-        at = geometry.z * geometry.unit + origin
-        names = [_combination(row, instance) for row in geometry.basis]
-    u, level = to_reduced(geometry, found.mechanism)
-    foot = origin + u * level * geometry.unit  # the point of the boundary nearest to the centre
-    after = at + (foot @ u - at @ u)[:, None] * u
+    plane, norm = _plane(geometry, found)
+    at, names = plane.at, plane.names
+    u = plane.normal / float(np.linalg.norm(plane.normal))
+    foot = plane.origin + plane.level * plane.normal / float(plane.normal @ plane.normal)
+    after = at + plane.below[:, None] * plane.step
     margins, moving = _margins(instance), _movers(found)
     least, counts = margins[0][0], instance.weights > 0
     low, high = _window(at[counts], np.vstack([at[moving], after[moving]]), 2 * least)
@@ -217,50 +276,63 @@ def _draw_plane(figure: Figure | SubFigure, geometry: Geometry, found: Recount) 
     line = start[:, None] + np.array([-u[1], u[0]])[:, None] * np.array([-length, length])
     _band(axes, line, 2 * length * u, color=ACCEPT, label="accepted")
     for reach, look in margins:
-        _band(axes, line, -reach * u, **look)
+        _band(axes, line, plane.band(reach, norm), **look)
     axes.plot(*line, color="black", linewidth=1.1, scalex=False, scaley=False)
     _agents(axes, at, after, found)
-    _note_missing(axes, at, counts)
+    _note_missing(axes, at, found)
     label = _short(names[0], 70)
     if not to_scale:
         label = f"{_short(names[0], 40)}   (axes not to scale: the units differ greatly)"
     axes.set(xlabel=label, ylabel=_short(names[1], 45))
-    _in_units(axes, geometry)
+    _in_units(axes, instance, plane.rows)
     return axes
 
 
-def _in_units(axes: Axes, geometry: Geometry) -> None:
-    """Ticks in the user's units on axes that are one feature: the picture itself stays to scale."""
+def _in_units(axes: Axes, instance: Instance, rows: Floats) -> None:
+    """Ticks in the user's units on axes that are one feature: the picture itself stays to scale.
+
+    rows : (2, n) array, what takes features to the axes
+    """
     from matplotlib.ticker import MaxNLocator  # noqa: PLC0415  (slow to import)
 
-    units = geometry.instance.units
-    if units is None:
+    units = instance.units
+    if units is None and instance.costs.effort is None:
         return
-    for axis, row in zip((axes.xaxis, axes.yaxis), geometry.basis, strict=True):
+    for axis, row in zip((axes.xaxis, axes.yaxis), rows, strict=True):
         features = np.flatnonzero(row)
         if len(features) != 1:
-            axis.set_label_text(f"{axis.get_label_text()}, in standard deviations")
+            unit = "in units of cost" if instance.costs.effort is not None else ""
+            unit = unit or "in standard deviations"
+            axis.set_label_text(f"{axis.get_label_text()}, {unit}")
             continue
-        centre, scale = units.centre[features[0]], units.scale[features[0]] * row[features[0]]
+        feature, by = int(features[0]), float(row[features[0]])
+        centre, scale = 0.0, 1 / by
+        if units is not None:
+            centre, scale = units.centre[feature], units.scale[feature] / by
         low, high = sorted(centre + scale * end for end in axis.get_view_interval())
-        ticks = MaxNLocator(6).tick_values(low, high)
+        ticks = np.asarray(MaxNLocator(6).tick_values(low, high))
         ticks = ticks[(ticks >= low) & (ticks <= high)]
-        axis.set_ticks((ticks - centre) / scale, [f"{tick:.6g}" for tick in ticks])
+        axis.set_ticks(
+            (ticks - centre) / scale, [f"{tick:.6g}".replace("-", "−") for tick in ticks]
+        )
 
 
 def _draw_scores(figure: Figure | SubFigure, found: Recount) -> Axes:
     instance = found.instance
     above: Axes
     above, axes = figure.subplots(2, 1, sharex=True, height_ratios=[1, 3.2])
-    weights, threshold = found.mechanism.scaled()
-    norm = float(np.linalg.norm(weights))
-    score = instance.agents @ (weights / norm)
-    boundary = float(threshold) / norm
+    # Scores over N(w), so that the margin is as wide as people reach.
+    direction, line = found.direction, found.line
+    norm = direction.norm
+    level = clamped(direction.level(found.mechanism.threshold))
+    boundary = clamped(Fraction(found.mechanism.threshold) * line.factor) / norm
+    below = level - direction.scores
+    score = boundary - below / norm
     quality = instance.agents @ instance.quality - instance.quality_offset
     margins, moving = _margins(instance), _movers(found)
     least, counts = margins[0][0], instance.weights > 0
     at = np.column_stack([score, quality])
-    risen = quality + found.eta * (boundary - score)
+    risen = quality + float(line.rise) * below
     after = np.column_stack([np.full(len(score), boundary), risen])
     low, high = _window(at[counts], np.vstack([at[moving], after[moving]]), least)
     low[0], high[0] = min(low[0], boundary - least), max(high[0], boundary)
@@ -276,9 +348,13 @@ def _draw_scores(figure: Figure | SubFigure, found: Recount) -> Axes:
     _agents(axes, at, after, found)
     shown = counts & (score >= low[0]) & (score <= high[0])
     _histogram(above, score, shown, found, _bins(low[0], high[0], boundary, least))
-    _note_missing(axes, at, counts)
+    _note_missing(axes, at, found)
+    weights = np.zeros(instance.width)
+    weights[list(line.columns)] = [float(w) for w in line.weights]
     rule = _combination(weights / norm, instance)
     unit = "" if instance.units is None else " in standard deviations"
+    if not instance.costs.plain:
+        unit = " in units of cost"
     axes.set(xlabel=_short(f"score{unit}: {rule}", 75), ylabel="true quality f(x)")
     return above
 
@@ -380,14 +456,15 @@ def _legend(figure: Figure | SubFigure) -> None:
 
 def _combination(row: Floats, instance: Instance) -> str:
     """A direction of the plane in words, such as 0.71·verbal + 0.71·maths."""
+    plain = instance.costs.plain  # else weights are per unit of each feature, of any size
     parts = [
         (value, name)
         for value, name in zip(row, instance.feature_names, strict=True)
-        if abs(value) > 0.005
+        if abs(value) > (0.005 if plain else 0.0)
     ]
     if len(parts) == 1 and parts[0][0] > 0:
         return parts[0][1]
     parts.sort(key=lambda part: -abs(part[0]))
-    text = " + ".join(f"{value:.2f}·{name}" for value, name in parts[:4])
+    text = " + ".join(f"{value:{'.2f' if plain else '.3g'}}·{name}" for value, name in parts[:4])
     text = re.sub("^-", "−", text.replace("+ -", "− "))
     return text + " + …" * (len(parts) > 4)

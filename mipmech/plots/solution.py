@@ -30,7 +30,8 @@ def solution_picture(found: Solution) -> Figure:
 
 
 def _look(found: Solution) -> str:
-    if found.skips:  # a line would cross what was skipped
+    # A line would cross what was skipped, or what no facet has.
+    if found.skips or found.grid_name == "facets":
         return "o"
     return "o-" if len(found.steps) <= MOST_MARKS else "-"
 
@@ -83,6 +84,18 @@ def _power(count: float) -> str:
     return f"{digits}·10" + exponent.lstrip("+0").translate(raised)
 
 
+def _many(count: float) -> str:
+    return f"{count:,.0f}" if count < 1e7 else _power(count)
+
+
+def _eta_in_words(found: Solution) -> str:
+    costs = found.instance.costs
+    if costs.plain:
+        return "η = u·P w_f, quality gained per unit of distance moved"
+    facet = ", one for each facet" * (costs.norm != "l2")
+    return f"η, quality gained per unit of cost{facet}"
+
+
 def _draw_calls(axes: Axes, found: Solution) -> None:
     """The values of η that were asked for, against those of the paper's grid."""
     smoothing = found.instance.smoothing
@@ -94,14 +107,15 @@ def _draw_calls(axes: Axes, found: Solution) -> None:
     rows = [("the paper's grid", BOUND, dense), (f"{found.grid_name} grid", FOUND, found.grid.etas)]
     if found.grid_name == "paper":
         rows = rows[:1]
+    sizes: tuple[str, ...] = (f"{least}{_many(count)}", f"{len(found.grid):,}")
+    if found.grid_name == "facets":
+        rows, sizes = [("rates of facets", FOUND, found.grid.etas)], sizes[1:]
     for height, (_, colour, values) in enumerate(rows):
         axes.vlines(values, height - 0.3, height + 0.3, color=colour, linewidth=0.7)
-    many = f"{count:,.0f}" if count < 1e7 else _power(count)
-    sizes = (least + many, f"{len(found.grid):,}")
     labels = [f"{name}\n{size} values" for (name, _, _), size in zip(rows, sizes, strict=False)]
     axes.set_yticks(range(len(rows)), labels, fontsize=7)
     axes.set_ylim(-0.6, len(rows) - 0.4)
-    axes.set_xlabel("η = u·P w_f, quality gained per unit of distance moved")
+    axes.set_xlabel(_eta_in_words(found))
     for side in ("left", "bottom"):
         axes.spines[side].set_visible(False)
     axes.tick_params(axis="y", length=0)

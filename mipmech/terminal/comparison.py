@@ -49,8 +49,11 @@ def _what_was_done(found: Comparison) -> dict[str, str]:
     calls = sum(len(run.calls) for run in found.runs)
     failed = sum(run.error is not None for run in found.runs)
     ended = "completed" if found.complete else f"cut short ({found.stop}): not all was asked"
+    whole_rate = "‖P w_f‖"
+    if found.on_facets:
+        whole_rate = "the greatest rate (l1, linf: at the nearest rate of a facet)"
     entries = {
-        "asked": f"η = {etas} of ‖P w_f‖; {count(len(settings.seeds), 'seed')} for randomised"
+        "asked": f"η = {etas} of {whole_rate}; {count(len(settings.seeds), 'seed')} for randomised"
         f" oracles; {settings.seconds_per_call:g} s a call{whole}",
         "references": _references(found),
         "work": f"{count(calls, 'call')}, {found.seconds:.2f} s in all; {ended}",
@@ -83,7 +86,10 @@ def _references(found: Comparison) -> str:
         parts.append(f"greatest {name} known for {closed} of {len(bounds)}")
     stated = sum(b.level == "stated" and b.closed for b in (*gains, *densities))
     known = sum(b.closed for b in (*gains, *densities))
-    how = ", proved" if known else ""
+    attested = sum(b.level == "attested" and b.closed for b in (*gains, *densities))
+    how = ", proved" if known > attested else ""
+    if attested:
+        how += f"; {attested} attested"
     return "; ".join(parts) + (f"; {stated} as the files state it" if stated else how)
 
 

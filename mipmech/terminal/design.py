@@ -41,15 +41,11 @@ from mipmech.terminal.console import (
     tell_warnings,
     up,
 )
+from mipmech.terminal.costs import blind, cost_entries, greatest_rate, no_direction
 from mipmech.terminal.rule import percent, share_known, tell_rule
 from mipmech.text import NOT_VERIFIED, count, relative_gap
 from mipmech.theory.projection import ProjectionRule
 
-# Said wherever P w_f = 0.
-BLIND = (
-    "The planner sees nothing that quality depends on (P w_f = 0): no rule on visible features"
-    " changes it, and every gain is 0."
-)
 # Beyond this gap a search that ran out of time is told how to do better.
 LARGE_GAP = 0.1
 
@@ -59,7 +55,7 @@ def tell(description: Description, picture: Drawn = UNASKED) -> None:
     with in_one_piece() as console:
         _tell(console, description)
         tell_warnings(console, description.warnings)
-        tell_picture(console, "the best threshold along P w_f", *picture)
+        tell_picture(console, f"the best threshold along {_along(description)}", *picture)
 
 
 def _tell(console: Console, description: Description) -> None:
@@ -70,7 +66,7 @@ def _tell(console: Console, description: Description) -> None:
     tell_line(console, f"{sizes}; {sees}")
     console.print(_facts(description, console.width))
     if description.geometry.p_norm == 0:
-        console.print(BLIND)
+        console.print(blind(instance))
         return
     _tell_linear(console, description)
     if description.best is not None:
@@ -80,28 +76,28 @@ def _tell(console: Console, description: Description) -> None:
 
 
 def _facts(description: Description, width: int) -> Text:
-    instance, geometry = description.instance, description.geometry
+    instance = description.instance
     reach = instance.reach[instance.weights > 0]
     low, high, median = reach.min(), reach.max(), np.median(reach)
-    full = description.quality_norm
     facts = {
         "digest": instance.digest[:16],
         "sees": _sees(instance),
         "quality": _formula(description),
-        "seen part": f"‖P w_f‖ = {geometry.p_norm:.4g}, {geometry.p_norm / full:.1%} of ‖w_f‖",
+        **cost_entries(instance),
+        **_steepness(description),
         "baseline": f"mean quality {description.baseline:.6g} before any rule",
         "reach": f"{low:.4g} for everyone"
         if low == high
         else f"{low:.4g} to {high:.4g}, median {median:.4g}",
         "ceiling": f"no rule gains more than {description.ceiling:.6g}",
     }
-    if instance.units is not None:
+    if instance.units is not None and instance.costs.plain:
         facts["units"] = _distances(instance, instance.units)
     if instance.known is not None:
         known = instance.known
         facts["known"] = f"best gain {_within(known.lower, known.upper)}, {known.how}"
         if known.densities:
-            facts["densest"] = _densest(known)
+            facts["densest"] = _densest(known, greatest_rate(instance))
     return Text("\n".join(entry(key, value, width) for key, value in facts.items()))
 
 
@@ -111,10 +107,24 @@ def _within(lower: float, upper: float) -> str:
     return least if least == most else f"in [{least}, {most}]"
 
 
-def _densest(known: Known) -> str:
-    """What is known of the greatest densities."""
+def _steepness(description: Description) -> dict[str, str]:
+    """How much of quality rules can move: the greatest rate, and against full sight."""
+    rate, full = description.geometry.p_norm, description.quality_norm
+    if description.instance.costs.plain:
+        return {"seen part": f"‖P w_f‖ = {rate:.4g}, {rate / full:.1%} of ‖w_f‖"}
+    said = f"the greatest rate is {rate:.4g} of quality per unit of cost"
+    return {"steepest": f"{said}, {rate / full:.1%} of what it were if all were seen"}
+
+
+def _along(description: Description) -> str:
+    """The direction of the paper's closed-form rules."""
+    return "P w_f" if description.instance.costs.plain else "the steepest direction"
+
+
+def _densest(known: Known, whole: str) -> str:
+    """What is known of the greatest densities; η are shares of the whole."""
     parts = [f"{_within(lower, upper)} at η = {at:g}" for at, lower, upper in known.densities]
-    return f"greatest density {', '.join(parts)} of ‖P w_f‖"
+    return f"greatest density {', '.join(parts)} of {whole}"
 
 
 def _sees(instance: Instance) -> str:
@@ -158,12 +168,13 @@ def _tell_linear(console: Console, description: Description) -> None:
     cost = description.instance.cost[description.instance.weights > 0]
     low, high = cost.min(), cost.max()
     console.print()
-    tell_heading(console, "Theorem 1: a reward linear in the score along P w_f")
+    tell_heading(console, f"Theorem 1: a reward linear in the score along {_along(description)}")
+    length = "length R" if description.instance.costs.plain else "dual norm N(w) = R"
     if low == high:
-        text = f"of length R moves nobody if R < {low:.4g}, else everybody, without bound."
+        text = f"of {length} moves nobody if R < {low:.4g}, else everybody, without bound."
     else:
         text = (
-            f"of length R moves nobody if R < {low:.4g}, everybody without bound if R ≥ {high:.4g},"
+            f"of {length} moves nobody if R < {low:.4g}, everybody without bound if R ≥ {high:.4g},"
             " and in between those whose cost is at most R."
         )
     console.print(text)
@@ -172,7 +183,8 @@ def _tell_linear(console: Console, description: Description) -> None:
 def _tell_threshold(console: Console, description: Description, best: ProjectionRule) -> None:
     instance = description.instance
     console.print()
-    tell_heading(console, "Theorem 2: accept if the score along P w_f reaches a threshold")
+    along = _along(description)
+    tell_heading(console, f"Theorem 2: accept if the score along {along} reaches a threshold")
     rules = [rule for rule in (best, description.grid) if rule is not None]
     shown = printed(best.recount)
     tell_table(
@@ -227,11 +239,13 @@ def tell_answer(
     """Print an oracle's answer on stdout."""
     with in_one_piece() as console:
         tell_heading(console, geometry.instance.name)
-        share = f", {answer.eta / geometry.p_norm:.4g} of ‖P w_f‖" if geometry.p_norm else ""
+        instance = geometry.instance
+        of = greatest_rate(instance)
+        share = f", {answer.eta / geometry.p_norm:.4g} of {of}" if geometry.p_norm else ""
         what = "soft density" if answer.soft else "density"
         entries = {"asked": f"greatest {what} at η = {answer.eta:.6g}{share}"}
         if status == "infeasible":
-            entries["answer"] = "infeasible: no visible direction has this η"
+            entries["answer"] = no_direction(instance)
         elif answer.recount is None:
             entries["answer"] = f"none: {answer.stop.value}"
         else:
@@ -283,15 +297,15 @@ def tell_solution(
         inexact = sum(s.answer.upper is not None and not s.answer.closed for s in found.steps)
         calls += f", {inexact} not exact" if inexact else ""
         entries = {
-            "algorithm": f"1 with oracle {_name(found.oracle)}, {found.grid_name} grid for"
-            f" ε = {found.epsilon:.4g}",
+            "algorithm": f"1 with oracle {_name(found.oracle)}, {_grid_asked(found)}",
             "calls": f"{calls}; {found.seconds:.2f} s; {found.stop.value}",
         }
         if found.recount is None:
             entries["gain"] = "0: no rule was found"
         else:
             entries["gain"] = f"{down(found.gain)}: {_effect(found.recount)}"
-            entries["η"] = f"{found.eta:.6g}"
+            on_facet = ", the rate on this facet" * (found.grid_name == "facets")
+            entries["η"] = f"{found.eta:.6g}{on_facet}"
             if found.thresholds == "best" and found.gain_two is not None:
                 share = percent(found.gain_two / found.gain) if found.gain else "all"
                 entries["Lemma 4"] = (
@@ -315,8 +329,15 @@ def tell_solution(
         _tell_blind(console, instance)
         if rule is not None:
             tell_rule(console, rule)
-        tell_warnings(console, caveats(found.instance, found.recount))
+        tell_warnings(console, caveats(instance, found.recount))
         tell_picture(console, "the run and the rule", *picture)
+
+
+def _grid_asked(found: Solution) -> str:
+    """Which values of η were to be asked for."""
+    if found.grid_name == "facets":
+        return "once for each rate of a facet"
+    return f"{found.grid_name} grid for ε = {found.epsilon:.4g}"
 
 
 def held_out_entry(found: FoldResults | None, gain: Fraction) -> dict[str, str]:
@@ -399,7 +420,7 @@ def tell_certificate(
 
 def _tell_blind(console: Console, instance: Instance) -> None:
     if not seen_square(instance):
-        console.print(BLIND)
+        console.print(blind(instance))
 
 
 _LEVELS = {

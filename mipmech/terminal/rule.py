@@ -101,11 +101,11 @@ def names_of(instance: Instance, agents: Numbers) -> str:
 def changes(found: Recount, agents: Numbers) -> str:
     """What those who move do on average, feature by feature, in the user's units."""
     instance = found.instance
-    mean = found.soft_density / float(found.share(agents))
+    mean = float(found.moved / found.share(agents))
     scale = np.ones(instance.width) if instance.units is None else np.array(instance.units.scale)
-    weights = np.array(found.mechanism.weights)
-    moves = mean * (weights / math.hypot(*weights)) * scale
-    terms = [(n, c) for n, c in zip(instance.feature_names, moves, strict=True) if c]
+    names, step = instance.feature_names, found.line.step
+    terms = [(names[j], mean * float(by) * float(scale[j])) for j, by in step.items()]
+    terms = [(name, change) for name, change in terms if change]
     terms.sort(key=lambda term: -abs(term[1]))
     parts = [f"{name} {change:+.3g}" for name, change in terms[:MOST_TERMS]]
     return "on average " + ", ".join(parts) + ", …" * (len(terms) > MOST_TERMS)

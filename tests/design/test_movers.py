@@ -7,8 +7,9 @@ import csv
 import numpy as np
 import pytest
 
-from mipmech import Instance, Mechanism, certify, make_instance, recount
+from mipmech import Instance, Mechanism, best_threshold, certify, make_instance, recount
 from mipmech.cli import main
+from mipmech.design.caveats import beyond_data
 from mipmech.design.movers import movers_of, save_movers
 from tests.conftest import ROOT
 
@@ -101,3 +102,47 @@ def test_certify_writes_them(capsys, tmp_path):
     )
     assert str(file) in capsys.readouterr().out.replace("\n", "")
     assert len(read(file)) == Instance.load(REAL).size
+
+
+COSTS = {
+    "l2 prices": {"effort": [0.5, 3.0, 1.0]},
+    "matrix": {"effort": [[1.0, 0.5, -0.3], [0.5, 2.0, 0.0], [-0.3, 0.0, 1.0]]},
+    "l1": {"norm": "l1", "effort": [0.5, 3.0, 1.0]},
+    "linf": {"norm": "linf", "effort": [0.5, 3.0, 1.0]},
+}
+
+
+@pytest.mark.parametrize("name", COSTS)
+def test_moves_cost_at_most_what_passing_is_worth_and_lead_to_the_threshold(name):
+    """The table against the costs as the format of files defines them; hidden features too."""
+    costs = COSTS[name]
+    x = np.random.default_rng(2).normal(size=(40, 3))
+    sample = Instance.from_arrays(x, [1.0, 0.5, 1.0], visible=[0, 1], cost=1.5, **costs)
+    w, effort = np.array([1.0, -0.7, 0.0]), np.array(costs["effort"])
+    found = best_threshold(sample, Mechanism(tuple(w), 0.0))
+    heading, rows = movers_of(found)
+    start, end = heading.index("x0 from"), heading.index("x0 to")
+    moved, risen = 0, 0.0
+    for row in rows:
+        before, after = np.array(row[start::2], float), np.array(row[end::2], float)
+        step = after - before
+        if row[3] == "false":
+            assert not step.any()
+            continue
+        moved += 1
+        risen += float(step @ sample.quality) / sample.size
+        length = {
+            "l2 prices": lambda d: np.linalg.norm(effort * d),
+            "matrix": lambda d: np.sqrt(d @ effort @ d),
+            "l1": lambda d: np.abs(effort * d).sum(),
+            "linf": lambda d: np.abs(effort * d).max(),
+        }[name](step)
+        assert 1.5 * length <= 1 + 1e-9
+        assert after @ w == pytest.approx(found.mechanism.threshold, abs=1e-9)
+        assert bool(step[2]) == (name == "matrix")
+    assert moved > 3
+    assert risen == pytest.approx(float(found.gain))
+    known = beyond_data(found, found.covered)
+    ends = np.array([row[end::2] for row in rows if row[3] == "true"], float)
+    out = np.maximum(ends - x.max(axis=0), x.min(axis=0) - ends).max(axis=0)
+    assert (known is None) == (out <= 1e-9).all()

@@ -70,6 +70,16 @@ FAULTS = {
         HEAD + INSTANCES + "seed = {from = 0, to = 9_999_999}\n" + TASKS, "instances[1].seed",
         "give at most 1,000,000",
     ),
+    "norm": (
+        HEAD + INSTANCES + "norm = 'l3'\n" + TASKS, "instances[1].norm", "give one of l2, l1, linf",
+    ),
+    "effort": (
+        HEAD + INSTANCES + "effort = 'spred'\n" + TASKS, "instances[1].effort",
+        'give a list of prices, or "spread"',
+    ),
+    "a price": (
+        HEAD + INSTANCES + "effort = [1.0, 0.0]\n" + TASKS, "instances[1].effort", "above 0",
+    ),
     "no task": (HEAD + INSTANCES + "[[tasks]]\ngap = 0.1\n", "tasks[1].task", "is missing"),
     "unknown task": (
         HEAD + INSTANCES + "[[tasks]]\ntask = 'certifi'\n", "tasks[1].task",
@@ -354,3 +364,20 @@ def test_numbers_beyond_all_in_a_plan(tmp_path, value, field):
     with pytest.raises(InputError) as caught:
         plan_of(tmp_path, text)
     assert len(str(caught.value)) < 400
+
+
+def test_families_with_other_costs(tmp_path):
+    text = HEAD + INSTANCES + "norm = ['l1', 'linf', 'l2']\neffort = 'spread'\n"
+    text += INSTANCES + "norm = 'l1'\neffort = [1, 2.5]\n" + TASKS
+    samples = [source.load() for source in plan_of(tmp_path, text).sources]
+    names = ["ties-m12-k2-s0-l1-priced", "ties-m12-k2-s0-linf-priced", "ties-m12-k2-s0-priced"]
+    assert [sample.name for sample in samples] == [*names, "ties-m12-k2-s0-l1-prices"]
+    assert [sample.costs.norm for sample in samples] == ["l1", "linf", "l2", "l1"]
+    assert samples[-1].costs.effort.tolist() == [1.0, 2.5, 1.0]
+    assert len(expand(plan_of(tmp_path, text)).jobs) == 4
+
+
+def test_solve_in_a_plan_takes_the_grid_that_fits(tmp_path):
+    text = HEAD + INSTANCES + '[[tasks]]\ntask = "solve"\n'
+    (piece,) = plan_of(tmp_path, text).pieces
+    assert piece.options["grid"] == "auto"

@@ -12,6 +12,7 @@ import math
 import platform
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from fractions import Fraction
 from functools import cache
 from importlib.metadata import version
 from typing import Any
@@ -19,6 +20,7 @@ from typing import Any
 from mipmech.budget import Budget, Stop, Trace
 from mipmech.design.certificate import certify, certify_density
 from mipmech.errors import InputError, shorten
+from mipmech.model.costs.facets import facets_of
 from mipmech.model.edge_of_reach import steady
 from mipmech.model.families import make
 from mipmech.model.geometry import Geometry, reduce
@@ -61,7 +63,8 @@ class ComparisonSettings:
     """The questions and limits of every oracle.
 
     oracles : their names
-    eta_fractions : values of η, as fractions of ‖P w_f‖
+    eta_fractions : values of η, as fractions of ‖P w_f‖, the greatest rate; for l1 and linf the
+        nearest rate of a facet is asked
     seeds : for the oracles that draw random numbers; the others are asked once
     seconds_per_call : the time of each call
     full_time : heuristics go on until that time is over, instead of stopping by their own rule
@@ -227,6 +230,18 @@ class Reference:
         return value / self.upper if value < self.upper * (1 - ROUNDING) else 1.0
 
 
+def eta_near(geometry: Geometry, fraction: float) -> float:
+    """The η that a fraction of the greatest one stands for: on facets (l1, linf), the nearest rate.
+
+    geometry : of the instance that is asked about
+    """
+    eta = fraction * geometry.p_norm
+    if geometry.norm == "l2":
+        return eta
+    rates = [float(facet.rate) for facet in facets_of(geometry.instance)]
+    return min(rates, key=lambda rate: abs(rate - eta))
+
+
 def certify_reference(sample: Instance, fraction: float | None, seconds: float) -> Reference:
     """Bounds on the greatest gain (no fraction), or on the greatest density at η."""
     geometry = reduced(sample)
@@ -234,9 +249,13 @@ def certify_reference(sample: Instance, fraction: float | None, seconds: float) 
     if fraction is None:
         found = certify(geometry, gap=REFERENCE_GAP, budget=budget)
     else:
-        eta = fraction * geometry.p_norm
+        eta = eta_near(geometry, fraction)
         if infeasible(geometry, eta):
             return Reference(0.0, 0.0, "proved", 0.0)
+        if geometry.norm != "l2":  # certificates at η are for l2
+            answer = as_oracle("cells")(geometry, eta, budget)
+            upper = Fraction(1) if answer.upper is None else answer.upper
+            return Reference(round_down(answer.lower), round_up(upper), "attested", answer.seconds)
         found = certify_density(geometry, eta, budget)
     best = None if found.mechanism is None else found.mechanism.to_dict()
     return Reference(round_down(found.lower), found.upper, found.level, found.seconds, best)
@@ -267,7 +286,7 @@ def run_oracle(
 def _call(
     geometry: Geometry, oracle: Oracle, fraction: float, seconds: float
 ) -> tuple[Call, Recount | None]:
-    eta, trace = fraction * geometry.p_norm, Trace()
+    eta, trace = eta_near(geometry, fraction), Trace()
     budget = Budget(seconds, watch=trace)
     answer = _graded(oracle, geometry, eta, oracle(geometry, eta, budget), budget)
     best, found = None, round_down(answer.lower)

@@ -27,6 +27,7 @@ from mipmech.design.algorithm1 import EPSILON_SHARE, GridName, Skipping, Thresho
 from mipmech.design.certificate import DEFAULT_GAP, EngineName
 from mipmech.errors import InputError, did_you_mean
 from mipmech.model import families
+from mipmech.model.costs.pricing import Norm
 from mipmech.model.instance import Instance
 from mipmech.oracles.base import Oracle
 from mipmech.oracles.registry import REGISTRY, options_of, oracle_named
@@ -183,6 +184,18 @@ def _or(values: Options, defaults: Options) -> Options:
 
 # ------------------------------------------------------------------ instances
 
+
+def _effort(value: Any, where: str) -> Any:
+    """Prices of the visible features, or the word for those drawn from the seed."""
+    if value == families.SPREAD:
+        return value
+    if isinstance(value, str) or not isinstance(value, list):
+        said = f'is {validation.kind(value)}; give a list of prices, or "{families.SPREAD}"'
+        raise InputError(said, field=where)
+    price = fields.real(0.0, above=True)
+    return tuple(price(entry, where) for entry in value)
+
+
 FILES = {"files": Field(fields.list_of(validation.text))}
 FAMILY = {
     "family": Field(fields.one_of(families.NAMES), swept=True),
@@ -191,6 +204,8 @@ FAMILY = {
     "seed": Field(fields.whole(0), 0, swept=True),
     "hidden": Field(fields.whole(0), 1, swept=True),
     "cost": Field(fields.real(0.0, above=True), swept=True),
+    "norm": Field(fields.one_of(get_args(Norm)), "l2", swept=True),
+    "effort": Field(_effort),
 }
 
 
@@ -203,6 +218,7 @@ def _sources(table: Any, where: str, folder: Path) -> list[Source]:
         patterns = fields.read_table(table, FILES, where)["files"]
         return [Source(path) for pattern in patterns for path in _matches(pattern, folder, where)]
     swept = fields.read_table(table, FAMILY, where)
+    swept["effort"] = [swept["effort"]]  # a list is one set of prices
     if swept["agents"] == [None]:
         raise InputError("is missing; say how many", field=f"{where}.agents")
     return [Source(recipe=tuple(values.items())) for values in _product(swept, where)]
@@ -253,7 +269,7 @@ TASKS: dict[str, dict[str, Field]] = {
         **ASKING,
         "epsilon": Field(fields.real(0.0, above=True), swept=True),
         "epsilon_share": Field(fields.real(0.0, above=True), EPSILON_SHARE, swept=True),
-        "grid": Field(fields.one_of(get_args(GridName)), "angular", swept=True),
+        "grid": Field(fields.one_of(get_args(GridName)), "auto", swept=True),
         "sigma": Field(fields.real(0.0, above=True)),
         "radius": Field(fields.real(0.0, above=True)),
         "thresholds": Field(fields.one_of(get_args(Thresholds)), "best", swept=True),

@@ -65,7 +65,8 @@ def compare(
     oracles : sequence of str or Oracle
         Names of oracles, or oracles themselves.
     eta_fractions : sequence of float
-        Values of η, as fractions of ‖P w_f‖.
+        Values of η, as fractions of ‖P w_f‖, the greatest rate; for costs of the norm l1 or linf
+        the rate of a facet that is nearest is asked for.
     seeds : sequence of int
         For the oracles that draw random numbers; the others are asked once.
     seconds_per_call : float

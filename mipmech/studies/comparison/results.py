@@ -29,6 +29,7 @@ from mipmech.studies.batch.asking import Call, ComparisonSettings, Reference, Ru
 from mipmech.studies.batch.records import Subject
 from mipmech.studies.spread import Spread
 from mipmech.text import count
+from mipmech.tolerances import ROUNDING
 
 FORMAT = "mipmech/comparison@2"
 # A value of at least this share of the optimum nearly attains it.
@@ -177,6 +178,15 @@ class Comparison:
             for fraction, bounds in zip(fractions, problem.densities, strict=True)
             if abs(fraction) < 1 and bounds.upper > 0
         ]
+
+    @cached_property
+    def on_facets(self) -> bool:
+        """Whether some questions went to the nearest facet (l1, linf) in place of the η itself."""
+        for run in self.runs:
+            whole = [c.eta / c.eta_fraction for c in run.calls if c.eta_fraction]
+            if whole and max(whole) - min(whole) > ROUNDING * max(map(abs, whole)):
+                return True
+        return False
 
     def runs_of(self, oracle: str, problems: Sequence[Problem] | None = None) -> list[Run]:
         """The runs of an oracle.

@@ -253,7 +253,8 @@ def _climb(population: Smoothed, start: Mechanism, gain: float, timer: Timer) ->
 
     def rule(step: Floats) -> Mechanism:
         turned = u + across @ step[:-1]
-        return from_reduced(geometry, turned / np.linalg.norm(turned), b + float(step[-1]) * reach)
+        turned /= geometry.length(turned)
+        return from_reduced(geometry, turned, b + float(step[-1]) * reach)
 
     def loss(step: Floats) -> float:
         return -population.gain(rule(step)) / gain
