@@ -242,6 +242,10 @@ class _Press:
         given, fine = self._leading(digits)
         places = [_place(fine / spread) for spread in self.spreads]
         rounded = [_at(c, place) for c, place in zip(given, places, strict=True)]
+        if self.instance.costs.norm == "linf":  # whatever has a weight is worked on
+            for j, value in enumerate(self.coefficients):
+                if value and not rounded[j]:
+                    rounded[j] = Decimal(1).copy_sign(Decimal(float(value))).scaleb(places[j])
         if not any(rounded):  # one digit of many like coefficients: keep the largest
             largest = int(np.argmax(np.abs(given)))
             rounded[largest] = Decimal(1).copy_sign(Decimal(float(given[largest])))

@@ -94,6 +94,9 @@ from mipmech.workers.ordered import ExecutorPool
 FINEST_DENSITY = 1e-11
 # The smallest relative gap that floats can be asked for.
 LEAST_GAP = 1e-8
+# Where an agent's end coincides with another's score all along a facet, cutting it does not help:
+# such ties are left as a gap after so many nodes (some ten seconds).
+TIED = 20_000_000
 # The room that a search leaves for the checker, which rounds in another way.
 ROOM = 2e-9
 # Scores computed for a first look at facets, and directions of each at least.
@@ -160,6 +163,8 @@ class Cells(FeasibleOracle):
         goals, nodes = [self.goal(part) for part in parts_at(geometry, eta)], timer.budget.nodes
         goal = goals[0]  # all facets have the same agents
         most = self.most_nodes if nodes is None else min(self.most_nodes, nodes)
+        if geometry.norm != "l2":
+            most = min(most, TIED)
         search, best, stop = _search_at(goals, eta, timer, most)
         return grade(
             self, geometry, eta, best.mechanism, stop=stop, timer=timer,

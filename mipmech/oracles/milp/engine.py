@@ -68,6 +68,9 @@ DROPPED = 1e-9
 TOO_LONG = 1e3
 # A conflict graph of more agents than this costs more than its rows save.
 MOST_IN_GRAPH = 300
+# An agent's end may coincide with another's score all along a facet, where cutting does not help:
+# after so many cones such ties are left as a gap.
+TIED = 1_000_000
 # Nodes for one MILP over a hull; if they do not suffice, the hull is cut in two.
 NODES = 3000
 
@@ -141,7 +144,8 @@ class Milp(FeasibleOracle):
             prover = _Prover(self, budget) if worth else None
             later = max(self.counting // 10, 1)
             nodes = math.inf if budget.nodes is None else budget.nodes
-            return search.run(prover, self.counting, later, self.most_cones, nodes)
+            most = min(self.most_cones, TIED) if isinstance(part, Facet) else self.most_cones
+            return search.run(prover, self.counting, later, most, nodes)
         return _in_one_model(self, search, budget)
 
 
