@@ -163,7 +163,10 @@ def plans(folder: Path, random: Random) -> Case:
 
 # ------------------------------------------------------------------ certificates
 
-CERTIFIED = ("square", "touching", "cloud", "hidden-quality", "costs", "view")
+CERTIFIED = (
+    "square", "touching", "cloud", "hidden-quality", "costs", "view",
+    "l1-prices", "linf", "prices", "spill-over",
+)  # fmt: skip
 
 
 def certificates(folder: Path, random: Random) -> Case:

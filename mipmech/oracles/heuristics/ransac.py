@@ -83,7 +83,7 @@ def hypotheses(explorer: Explorer, random: Generator, agents: Numbers, count: in
     part, reach = explorer.part, explorer.goal.reach
     d = part.dimension
     # Distinct agents in each row: the d smallest of random keys, or, among many, whatever comes.
-    if len(agents) <= 64:
+    if len(agents) <= 64 and (len(agents) >= d or isinstance(part, Slice)):
         keys = random.random((count, len(agents)))
         size = min(d, len(agents))
         chosen = agents[np.argpartition(keys, size - 1, axis=1)[:, :size]]
