@@ -59,17 +59,13 @@ def main() -> None:
             continue
         found = {norm: measured(family, m, k, norm) for norm in NORMS}
         base = found["l2"][0]
-        shown = [
-            f"{found[n][0]:.3f}" + "" * found[n][2] + " open" * (not found[n][2]) for n in NORMS
-        ]
+        shown = [f"{found[n][0]:.3f}" + " open" * (not found[n][2]) for n in NORMS]
         for norm, held in ratios.items():
             held.append(found[norm][0] / base)
         nodes = ", ".join(f"{found[n][1]:,}" for n in NORMS)
-        quotients = " | ".join(f"{found[n][0] / base:.2f}" for n in ratios)
-        print(
-            f"| {family}, m = {m:,} | {k} | {' | '.join(shown)} | {quotients} | {nodes} |",
-            flush=True,
-        )
+        quotients = " | ".join(f"{held[-1]:.2f}" for held in ratios.values())
+        row = [f"{family}, m = {m:,}", str(k), *shown, quotients, nodes]
+        print(f"| {' | '.join(row)} |", flush=True)
     for norm, held in ratios.items():
         mean = math.exp(sum(map(math.log, held)) / len(held))
         print(f"{norm} against l2: geometric mean {mean:.2f}, greatest {max(held):.2f}")
