@@ -796,6 +796,63 @@ def test_json_rounds_outward():
     assert shown["finished"] is True
 
 
+def test_claims_about_different_etas_are_told_apart():
+    """With nine digits of η, one sentence had two contradicting densities."""
+    far = 2.0**34
+    instance = Instance.from_arrays(
+        [[0.0, 0.0], [0.8 * far, -0.6 * far]], [1.0, 0.0], visible=[0, 1], cost=1.0
+    )
+    both = []
+    for eta in (0.6, 0.6 + 4e-10):
+        verdict = certify_density(instance, eta).check()
+        assert verdict.accepted
+        assert (verdict.eta, verdict.to_dict()["eta"]) == (eta, eta)
+        assert 0 < verdict.band == verdict.to_dict()["band"] <= 1e-3
+        assert f"η = {eta!r} (to within {verdict.band!r} of" in verdict.claim
+        both.append(verdict)
+    assert both[0].lower > both[1].upper
+    assert both[0].claim != both[1].claim
+
+
+def test_a_gain_has_no_eta():
+    shown = examined(*reversed(made("square"))).to_dict()
+    assert (shown["eta"], shown["band"]) == (None, None)
+
+
+def numbers_in(sentence):
+    return [Fraction(number) for number in re.findall(r"-?\d+\.\d+(?:e[+-]\d+)?", sentence)]
+
+
+def test_what_is_said_in_words_is_true_as_it_is_printed():
+    """1/3 has more digits than are printed: bounds are rounded up, the witness down."""
+    instance = Instance.from_arrays([[0.0], [10.0], [20.0]], [1.0], visible=[0], cost=1.0)
+    content = certify_density(instance, 1.0).content()
+    verdict = examined(content, instance)
+    assert verdict.lower == Fraction(1, 3)
+    (above,) = [said for said in verdict.verified if "no rule in any leaf" in said]
+    (witness,) = [said for said in verdict.verified if "the witness has" in said]
+    assert numbers_in(above)[0] >= Fraction(1, 3) >= numbers_in(witness)[0]
+
+
+def test_the_ceiling_in_words_is_rounded_up():
+    """The mean reach is 1/3; with one leaf for each facet only the ceiling tells anything."""
+    instance = Instance.from_arrays([[0.0], [10.0], [20.0]], [1.0], visible=[0], cost=3.0)
+    content = certify(instance).content()
+    content["proof"]["tree"] = packed(bytes(2))
+    verdict = examined(changed(content, claim_nothing(0.5)), instance)
+    (said,) = [said for said in verdict.verified if "mean reach" in said]
+    assert numbers_in(said)[0] >= Fraction(1, 3)
+    assert verdict.leaf_bound >= Fraction(1, 3)
+
+
+def test_what_is_not_verified_is_rounded_up():
+    instance, content = made("square")
+    claim = claim_nothing(1 / 3 * 2**-10)
+    verdict = examined(changed(content, claim, put("level", "attested")), instance)
+    (said,) = [said for said in verdict.verified if said.startswith("NOT verified")]
+    assert numbers_in(said)[0] >= Fraction(verdict.upper)
+
+
 @pytest.mark.parametrize("path", ["nowhere.json", "", "a\0b", "\ud800", 5, None])
 def test_instances_that_cannot_be_read(tmp_path, path):
     """A file that is not there is the reader's matter; a path that is none, the certificate's."""
