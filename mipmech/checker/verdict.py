@@ -76,7 +76,8 @@ class Verdict:
         The interval claimed for the greatest gain (or density).
     leaf_bound : float or None
         What was established: the greatest bound of any leaf, or ‖P w_f‖Σω_iℓ_i if that is smaller.
-        At most ``upper`` if accepted as proved, None if not computed, or not for all leaves.
+        At most ``upper`` if accepted as proved. None if not computed, or not for all leaves, or if
+        there are none: the bounds of a solver are only its word.
     leaves : int
     seconds : float
     """
@@ -433,8 +434,10 @@ def _regions(proof: dict[str, Any], exact: ExactInstance, claim: _Claim, state: 
         most = max(most, number_at(region, "at_most", "region."))
     if reached < top:
         reject(f"no region covers η from {float(reached):.9g} on")
-    state.leaf_bound = min(most, _ceiling(exact, claim, state))
-    if state.leaf_bound > claim.upper:
+    if state.lower is not None and most < state.lower:
+        reject("the regions allow less than the witness gains")
+    # This is a solver's word, and no bound of a leaf.
+    if min(most, _ceiling(exact, claim, state)) > claim.upper:
         reject("a region allows more than the upper bound claimed")
     state.said.append(f"{len(regions)} intervals of η cover 0 to ‖P w_f‖")
     state.said.append(

@@ -853,6 +853,22 @@ def test_what_is_not_verified_is_rounded_up():
     assert numbers_in(said)[0] >= Fraction(verdict.upper)
 
 
+def test_the_word_of_a_solver_is_no_bound_of_leaves():
+    """It was shown as what the check had established, even where the witness refuted it."""
+    instance = Instance.from_arrays([[0.0, 0.0], [1, 1]], [1.0, 0.0], visible=[0, 1], cost=1.0)
+    content = certify(instance).content()
+    lower = Fraction(content["lower"]["exact"])
+    for most, accepted in ((-7.0, False), (float(lower) * 0.99, False), (float(lower) + 1, True)):
+        region = {"eta": [0.0, 5.0], "at_most": most}
+        word = changed(
+            content, attested, put("proof.regions", [region]), put("upper", float(lower) + 2)
+        )
+        verdict = examined(word, instance)
+        assert verdict.accepted == accepted
+        assert accepted or verdict.reason == "the regions allow less than the witness gains"
+        assert verdict.leaf_bound is None
+
+
 @pytest.mark.parametrize("path", ["nowhere.json", "", "a\0b", "\ud800", 5, None])
 def test_instances_that_cannot_be_read(tmp_path, path):
     """A file that is not there is the reader's matter; a path that is none, the certificate's."""
