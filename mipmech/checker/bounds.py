@@ -108,6 +108,8 @@ class AgentSet:
 
     def kept(self, kept: Numbers, sums: Floats) -> AgentSet:
         """These agents alone, and the sums with those surely in."""
+        if len(kept) == len(self):
+            return replace(self, sums=sums)
         return AgentSet(
             self.numbers[kept], np.ascontiguousarray(self.y[:, kept]), self.shift[kept],
             self.slack[kept], self.reach[kept], self.weight[kept], sums,
