@@ -24,6 +24,8 @@ from mipmech.model.instance import Instance
 
 Floats = NDArray[np.float64]
 
+# Numbers of agents in rationals at a time, in the columns that a rule uses: some megabytes.
+NUMBERS = 1 << 16
 # Weights on features are shown rounded; what counts are those on what the planner sees.
 ROUNDED = 1e-6
 
@@ -204,24 +206,28 @@ class ExactInstance:
         """Density and gain of the rule w·x ≥ threshold (Lemma 1, without roots)."""
         total = covered = moved = Fraction(0)
         square, rise = self.response(w)
-        for start in range(0, self.instance.size, CHUNK):
+        # Everything over one power of two (the denominators of floats, and of Bᵀv).
+        bits = max(value.denominator for value in [*w, threshold]).bit_length()
+        weights = {j: int(value * (1 << bits)) for j, value in enumerate(w) if value}
+        step = max(1, min(CHUNK, NUMBERS // max(1, len(weights))))
+        for start in range(0, self.instance.size, step):
             self.look()
-            some = self._moves(slice(start, start + CHUNK), w, threshold, square)
+            some = self._moves(slice(start, start + step), weights, bits, threshold, square)
             total, covered, moved = total + some[0], covered + some[1], moved + some[2]
         return covered / total, rise * moved / total
 
     def _moves(
-        self, some: slice, w: list[Fraction], threshold: Fraction, square: Fraction
+        self, some: slice, weights: dict[int, int], bits: int, threshold: Fraction, square: Fraction
     ) -> tuple[Fraction, Fraction, Fraction]:
-        """Of some agents: Σω; Σω and Σω(threshold − w·x) over those who move."""
+        """Of some agents: Σω; Σω and Σω(threshold − w·x) over those who move.
+
+        weights : those that are not 0, by column, times 2^bits
+        """
         instance = self.instance
-        used = [j for j, value in enumerate(w) if value]
-        # Everything over one power of two (the denominators of floats, and of Bᵀv).
-        bits = max(max((value.denominator for value in [*w, threshold]), default=1).bit_length(), 1)
-        x, shift = whole(instance.agents[some, used])
+        x, shift = whole(instance.agents[some, list(weights)])
         scale = shift + bits
         scores = sum(
-            (x[:, place] * int(w[j] * (1 << bits)) for place, j in enumerate(used)),
+            (x[:, place] * weight for place, weight in enumerate(weights.values())),
             np.zeros(len(x), dtype=object),
         )
         distance = int(threshold * (1 << scale)) - scores

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
 from fractions import Fraction
 
 import numpy as np
@@ -158,6 +159,25 @@ def test_the_error_of_a_frame_is_that_of_its_definition(kind):
     expected = np.linalg.norm(frame - projected)
     expected += np.linalg.norm(projected @ projected.T - np.eye(3))
     assert float(inside.frame_error(frame)) == pytest.approx(expected, rel=1e-9)
+
+
+def test_outcomes_take_memory_for_few_numbers_at_a_time(monkeypatch):
+    """For all agents in all columns of a rule that was half a gigabyte in 1.6 MB of data."""
+    monkeypatch.setattr("mipmech.checker.witness.NUMBERS", 1 << 10, raising=False)
+    rng = np.random.default_rng(0)
+    agents = rng.integers(-100, 100, (400, 100)).astype(float)
+    sample = Instance.from_arrays(agents, np.ones(100), visible=range(100), cost=1.0)
+    looks: list[int] = []
+    inside = ExactInstance(sample, lambda: looks.append(1))
+    looks.clear()
+    tracemalloc.start()
+    density, _ = inside.outcome([Fraction(1, 4)] * 50 + [Fraction(0)] * 50, Fraction(0))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    scores = agents[:, :50].sum(axis=1) / 4
+    assert float(density) == ((scores <= 0) & (-scores <= math.sqrt(50) / 4)).mean()
+    assert len(looks) == 20
+    assert peak < 50 * 400 * 30
 
 
 def test_a_view_of_many_dimensions_looks_at_the_clock():
