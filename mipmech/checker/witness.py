@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from fractions import Fraction
 from typing import Any
 
@@ -90,14 +91,20 @@ class ExactInstance:
             return self._prices_apart()
         # Rows that lie in what is seen have the same product with w_f as with its projection.
         lifted = self.lift(self.seen if self.columns is None else self.quality)
-        return [dot(fractions(row), lifted) for row in frame]
+        return [self._dot(fractions(row), lifted) for row in frame]
+
+    def _dot(self, a: list[Fraction], b: list[Fraction]) -> Fraction:
+        """Σ a_j b_j, after a look: thousands of long fractions take some hundredths of a second."""
+        self.look()
+        return dot(a, b)
 
     def _seen(self) -> list[Fraction]:
         """The projection of w_f onto the row space of B."""
         if self.columns is not None:
             return self._seen_columns(self.columns)
         _, (x,) = self._normal([self.quality])
-        return [dot(x, [Fraction(row[j]) for row in self.rows]) for j in range(len(self.quality))]
+        return [self._dot(x, [Fraction(row[j]) for row in self.rows])
+                for j in range(len(self.quality))]  # fmt: skip
 
     def _seen_columns(self, columns: set[int]) -> list[Fraction]:
         """Where columns are seen, w_f less a combination of the M e_h for hidden h.
@@ -108,7 +115,7 @@ class ExactInstance:
         if self.inverse is None or not hidden:
             return [v if j in columns else Fraction(0) for j, v in enumerate(self.quality)]
         matrix, shift = whole(np.asarray(self.instance.costs.effort))
-        given, scale = _integers([[self.quality[j]] for j in hidden])
+        given, scale = _integers([[self.quality[j]] for j in hidden], self.look)
         block = [[int(matrix[i, j]) for j in hidden] for i in hidden]
         solved, determinant = eliminated(block, given, self.look)
         x = [Fraction(row[0] << shift, scale * determinant) for row in solved]
@@ -125,10 +132,12 @@ class ExactInstance:
         """For each vector v: B M⁻¹ v, and the x with B M⁻¹ Bᵀ x = B M⁻¹ v."""
         lifted, scale = self.rows, 1
         if self.prices is not None or self.inverse is not None:
-            lifted, scale = _integers([self.lift(list(map(Fraction, row))) for row in self.rows])
-        given, shift = _integers(vectors)
-        gram = _products(self.rows, lifted)
-        right = _products(lifted, given)
+            lifted, scale = _integers(
+                [self.lift(list(map(Fraction, row))) for row in self.rows], self.look
+            )
+        given, shift = _integers(vectors, self.look)
+        gram = _products(self.rows, lifted, self.look)
+        right = _products(lifted, given, self.look)
         solved, determinant = eliminated(gram, right, self.look)
         return (
             [[Fraction(value, scale * shift) for value in column]
@@ -144,23 +153,23 @@ class ExactInstance:
         F* = G^(−1/2)·ΠF are such a basis, and ‖F* − ΠF‖ = ‖I − G^(1/2)‖ ≤ ‖I − G‖. By Pythagoras
         a² = ‖F‖² − tr G. Products and lengths are those of wᵀM⁻¹w'.
         """
-        given = [fractions(row) for row in frame]
-        lifted = [self.lift(row) for row in given]
+        given, lifted = [], []
+        for numbers_of_row in frame:
+            self.look()
+            given.append(fractions(numbers_of_row))
+            lifted.append(self.lift(given[-1]))
         if self.columns is not None:
             if any(row[j] for row in given for j in range(len(row)) if j not in self.columns):
                 reject("proof.frame has weights on what the planner does not see")
             right, x = given, lifted
         else:
             right, x = self._normal(given)
-        gram = []
-        for a in right:
+        gram = [[self._dot(a, b) for b in x] for a in right]
+        uneven = Fraction(0)
+        for i, row in enumerate(gram):
             self.look()
-            gram.append([dot(a, b) for b in x])
-        uneven = sum(
-            ((value - (i == j)) ** 2 for i, row in enumerate(gram) for j, value in enumerate(row)),
-            Fraction(0),
-        )
-        size = sum((dot(a, b) for a, b in zip(given, lifted, strict=True)), Fraction(0))
+            uneven += sum((value - (i == j)) ** 2 for j, value in enumerate(row))
+        size = sum((self._dot(a, b) for a, b in zip(given, lifted, strict=True)), Fraction(0))
         off = size - sum((gram[i][i] for i in range(len(gram))), Fraction(0))
         return root(off)[1] + root(uneven)[1]
 
@@ -190,8 +199,7 @@ class ExactInstance:
         if self.columns is None:
             size = len(instance.view.matrix)
             v = fractions(numbers(witness.get("view_weights"), (size,), "witness.view_weights"))
-            matrix = [fractions(row) for row in instance.view.matrix]
-            exact = [dot(v, [row[j] for row in matrix]) for j in range(instance.width)]
+            exact = [self._dot(v, fractions(column)) for column in instance.view.matrix.T]
             shown = fractions(numbers(witness.get("weights"), (instance.width,), "witness.weights"))
             off = [a - b for a, b in zip(shown, exact, strict=True)]
             if dot(off, off) > dot(exact, exact) * Fraction(ROUNDED) ** 2:
@@ -272,15 +280,27 @@ def _inverse(matrix: Floats, look: Look) -> tuple[list[list[int]], Fraction]:
     return solved, Fraction(1 << shift, determinant)
 
 
-def _products(a: list[list[int]], b: list[list[int]]) -> list[list[int]]:
+def _products(a: list[list[int]], b: list[list[int]], look: Look) -> list[list[int]]:
     """The product of every row of one table with every row of the other."""
-    return [[sum(x * y for x, y in zip(row, other, strict=True)) for other in b] for row in a]
+
+    def product(row: list[int], other: list[int]) -> int:
+        look()
+        return sum(map(operator.mul, row, other))
+
+    return [[product(row, other) for other in b] for row in a]
 
 
-def _integers(table: list[list[Fraction]]) -> tuple[list[list[int]], int]:
+def _integers(table: list[list[Fraction]], look: Look) -> tuple[list[list[int]], int]:
     """Whole numbers N and d with the table N/d."""
-    scale = math.lcm(*(value.denominator for row in table for value in row))
-    return [[int(value * scale) for value in row] for row in table], scale
+    scale = 1
+    for row in table:
+        look()
+        scale = math.lcm(scale, *(value.denominator for value in row))
+    found = []
+    for row in table:
+        look()
+        found.append([value.numerator * (scale // value.denominator) for value in row])
+    return found, scale
 
 
 def witness_value(

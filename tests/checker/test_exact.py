@@ -190,3 +190,29 @@ def test_a_view_of_many_dimensions_looks_at_the_clock():
     looks: list[int] = []
     ExactInstance(sample, lambda: looks.append(1)).frame_error(rows)
     assert len(looks) >= 200
+
+
+@pytest.mark.parametrize("kind", ["view", "visible"])
+def test_there_is_a_look_for_each_product_of_rows(kind):
+    """With thousands of columns and long fractions one row of products took seconds."""
+    count, width = 12, 20
+    rng = np.random.default_rng(4)
+    rows = np.eye(count, width)
+    if kind == "view":
+        rows = np.linalg.qr(rng.standard_normal((width, count)))[0].T
+    seen = {"view": rows} if kind == "view" else {"visible": range(count)}
+    sample = Instance.from_arrays(rng.standard_normal((4, width)), np.ones(width), cost=1.0, **seen)
+    looks: list[int] = []
+    inside = ExactInstance(sample, lambda: looks.append(1))
+    assert kind == "visible" or len(looks) >= count**2 + width
+    looks.clear()
+    inside.frame_error(rows)
+    assert len(looks) >= (count + 1) * count * (2 if kind == "view" else 1)
+    looks.clear()
+    inside.rates(rows)
+    assert len(looks) >= count
+    looks.clear()
+    if kind == "view":
+        weights = rows.T @ np.ones(count)
+        inside.rule({"weights": weights.tolist(), "view_weights": [1.0] * count})
+        assert len(looks) >= width
