@@ -136,9 +136,8 @@ def claim_nothing(upper):
 
 
 def examined(content, instance=None):
-    """The verdict; what numpy says of overflows is not the matter here."""
-    with np.errstate(all="ignore"):
-        verdict = check(content, instance)
+    """The verdict, which comes without a warning of numpy's."""
+    verdict = check(content, instance)
     assert isinstance(verdict, Verdict)
     assert verdict.accepted == (verdict.reason is None) == bool(verdict)
     json.dumps(verdict.to_dict(), allow_nan=False)
@@ -241,7 +240,7 @@ def turned(angle):
 
 def attested(content):
     """A solver's word instead of a proof."""
-    regions = [{"eta": [0.0, 1.0], "at_most": 0.1}, {"eta": [1.0, 99.0], "at_most": 0.9}]
+    regions = [{"eta": [0.0, 1.0], "at_most": 0.1}, {"eta": [1.0, 99.0], "at_most": 1.9}]
     content.update(level="attested", upper=2.0, gap=1.0)
     content["proof"] = {"kind": "solver", "solver": "x", "regions": regions}
 
@@ -812,6 +811,22 @@ def test_claims_about_different_etas_are_told_apart():
         both.append(verdict)
     assert both[0].lower > both[1].upper
     assert both[0].claim != both[1].claim
+
+
+def test_agents_that_turn_nothing_are_tilted_without_a_warning():
+    """Right at the centre but for 1e-308: the breakpoints of their lines are beyond floats."""
+    rng = np.random.default_rng(3)
+    agents = rng.uniform(-1e6, 1e6, (40, 2))
+    agents[::2] = [1e-308, -2.7e-308]
+    instance = Instance.from_arrays(agents, [1.0, 0.5], visible=[0, 1], cost=1e-6)
+    content = certify(instance, gap=0.5).content()
+    proof = {
+        "centre": [0.0, 0.0], "unit": 1.0, "thresholds": [-4e6, 4e6], "frame": np.eye(2).tolist(),
+        "tree": full_tree(4, 8, lambda level, facet: 1 if level % 2 else 3 - facet // 2),
+    }  # fmt: skip
+    change = both(*(put(f"proof.{key}", value) for key, value in proof.items()))
+    word = changed(content, claim_nothing(7e5), change, put("level", "attested"))
+    assert examined(word, instance).accepted
 
 
 def test_a_gain_has_no_eta():
