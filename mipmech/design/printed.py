@@ -293,8 +293,8 @@ class _Press:
         weights = [Decimal(0)] * len(self.names)
         for c, term in zip(rounded, self.terms, strict=True):
             if c:
-                for j, value in term.items():
-                    weights[j] += c * value
+                for j, size in term.items():
+                    weights[j] += c * size
         sight = on_sight(self.instance, [Fraction(float(w)) for w in weights])
         mechanism, moved = sight.mechanism, sight.shift
         direction = ExactDirection(self.instance, mechanism)

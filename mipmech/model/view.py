@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
 from operator import mul
 from typing import NoReturn
 
@@ -199,7 +200,7 @@ def exact_rank(matrix: Floats, enough: int | None = None) -> int:
     rows = [common_integers(row)[0].tolist() for row in matrix]
     for prime in PRIMES:
         # Modulo a prime the rank is never more, and numbers stay small.
-        chosen, columns = _eliminate(rows, lambda row, prime=prime: [v % prime for v in row])
+        chosen, columns = _eliminate(rows, partial(_modulo, prime))
         found = len(chosen)
         if enough is not None and found > enough:
             return found
@@ -255,6 +256,10 @@ def _eliminate(
         if rank == len(rows):
             break
     return places[:rank], columns
+
+
+def _modulo(prime: int, row: list[int]) -> list[int]:
+    return [value % prime for value in row]
 
 
 def _without_common_factor(row: list[int]) -> list[int]:

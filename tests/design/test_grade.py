@@ -265,7 +265,7 @@ def test_a_rule_from_a_file_against_a_certificate(capsys, tmp_path):
     assert str(tmp_path / "rule.json") in err
 
 
-def test_a_certificate_that_was_not_checked_to_the_end_is_not_called_rejected(capsys, tmp_path):
+def test_a_certificate_that_was_not_checked_to_the_end_is_not_called_rejected(tmp_path):
     path, proof = tmp_path / "sample.json", tmp_path / "proof.json"
     make_instance("gaussian-mixture", 20, 2, seed=1).save(path)
     certify(Instance.load(path)).save(proof)

@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mipmech import InputError, Instance
-from mipmech.model import Known, Smoothing, Units, view
+from mipmech.model import Known, Smoothing, Units
+from mipmech.model import view as views
 from mipmech.theory.projection import gain_ceiling
 from tests.samples import instances
 
@@ -683,10 +684,10 @@ def test_dependent_rows_are_found_without_long_numbers(rows, kind, monkeypatch):
     def eliminated(*_):
         raise AssertionError("whole numbers were eliminated")
 
-    monkeypatch.setattr(view, "_without_common_factor", eliminated)
-    assert view.exact_rank(matrix) == rows - 1
+    monkeypatch.setattr(views, "_without_common_factor", eliminated)
+    assert views.exact_rank(matrix) == rows - 1
     matrix[-1, 7] = np.nextafter(matrix[-1, 7], 9.0)
-    assert view.exact_rank(matrix) == rows
+    assert views.exact_rank(matrix) == rows
 
 
 @pytest.mark.parametrize("primes", [(), (2,), (3, 5)])
@@ -694,18 +695,18 @@ def test_what_primes_do_not_tell_is_found_by_elimination(primes, monkeypatch):
     matrix = wide(5, 9)
     matrix[-1] = 2 * matrix[-2]
     quality = np.arange(9.0)
-    seen = view.View(matrix, None, (0, 1, 2, 3))
+    seen = views.View(matrix, None, (0, 1, 2, 3))
     expected = seen.seen_square(quality)
-    monkeypatch.setattr(view, "PRIMES", primes)
-    assert view.exact_rank(matrix) == view.exact_rank(3 * matrix) == 4
-    assert view.View(matrix, None, (0, 1, 2, 3)).seen_square(quality) == expected
+    monkeypatch.setattr(views, "PRIMES", primes)
+    assert views.exact_rank(matrix) == views.exact_rank(3 * matrix) == 4
+    assert views.View(matrix, None, (0, 1, 2, 3)).seen_square(quality) == expected
 
 
 def test_what_is_seen_of_quality_is_found_once(monkeypatch):
     """For a view of wide range it takes seconds, and is asked for in many places."""
     asked = []
-    whole = view.solve_whole
-    monkeypatch.setattr(view, "solve_whole", lambda *given: asked.append(1) or whole(*given))
+    whole = views.solve_whole
+    monkeypatch.setattr(views, "solve_whole", lambda *given: asked.append(1) or whole(*given))
     instance = Instance.from_arrays(np.zeros((2, 9)), np.arange(9.0), view=wide(4, 9), cost=1.0)
     for _ in range(3):
         gain_ceiling(instance)

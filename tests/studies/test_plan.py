@@ -194,7 +194,7 @@ def test_too_many_numbers_to_make(tmp_path, monkeypatch):
     monkeypatch.setattr(jobs, "MOST_MADE", 180)
     assert len(expand(plan_of(tmp_path, text)).subjects) == 4
     monkeypatch.setattr(jobs, "MOST_MADE", 179)
-    with pytest.raises(InputError, match="makes 180 numbers .* at most 179 are allowed"):
+    with pytest.raises(InputError, match=r"makes 180 numbers .* at most 179 are allowed"):
         expand(plan_of(tmp_path, text))
 
 
