@@ -26,8 +26,9 @@ DEPENDENT = 1e-9
 OUT_OF_VIEW = 1e-6
 
 # More features than these are refused, and more numbers in the matrix of what is seen. Bases of a
-# view are found in rationals, in time that grows with the cube of its rows.
-MOST_FEATURES, MOST_SEEN, MOST_ROWS = 10_000, 4_000_000, 50
+# view are found in rationals, in time that grows with the cube of its rows, and before any clock is
+# looked at: a general view has few numbers (MOST_VIEW; some seconds at the worst).
+MOST_FEATURES, MOST_SEEN, MOST_ROWS, MOST_VIEW = 10_000, 4_000_000, 50, 200_000
 
 # Files of more bytes than these are not read. A sample may have 1e8 numbers, of up to 25 letters
 # each; half as much again is for names and spaces.

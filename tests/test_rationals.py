@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+import random
 from fractions import Fraction
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from mipmech import rationals
 from mipmech.rationals import (
     CHUNK,
     common_integers,
@@ -77,3 +80,26 @@ def test_rounding_outward(value):
     low, high = round_down(value), round_up(value)
     assert Fraction(low) <= value <= Fraction(high)
     assert high in (low, math.nextafter(low, math.inf))
+
+
+@pytest.mark.parametrize("size", [1, 2, 5, 9])
+@pytest.mark.parametrize("wide", [3, 400])
+def test_whole_solutions_are_those_of_elimination(size, wide):
+    """Short ones and long ones; where the prime divides the determinant there is none."""
+    rng = random.Random(size)
+    for prime in (2**61 - 1, 101):
+        for _ in range(5):
+            table = [[rng.randrange(-(2**wide), 2**wide) for _ in range(size)] for _ in range(size)]
+            gram = [[sum(a * b for a, b in zip(u, v, strict=True)) for v in table] for u in table]
+            for i in range(size):
+                gram[i][i] += 1
+            right = [rng.randrange(-(2**wide), 2**wide) for _ in range(size)]
+            found = rationals.solve_whole(gram, right, prime)
+            if found is None:
+                assert prime == 101
+                continue
+            fractions = [[Fraction(v) for v in row] for row in gram]
+            expected = rationals.solve(fractions, [Fraction(v) for v in right])
+            assert [Fraction(v, found[1]) for v in found[0]] == expected
+    assert rationals.solve_whole([[101, 0], [0, 1]], [1, 1], 101) is None
+    assert rationals.solve_whole([[0, 1], [1, 0]], [5, 6], 101) == ([6, 5], 1)

@@ -108,6 +108,8 @@ class AgentSet:
 
     def kept(self, kept: Numbers, sums: Floats) -> AgentSet:
         """These agents alone, and the sums with those surely in."""
+        if len(kept) == len(self):
+            return replace(self, sums=sums)
         return AgentSet(
             self.numbers[kept], np.ascontiguousarray(self.y[:, kept]), self.shift[kept],
             self.slack[kept], self.reach[kept], self.weight[kept], sums,
@@ -666,7 +668,10 @@ def _best_slope(
     """
     counts = heavy > 0
     points = np.full(heavy.shape, -np.inf)
-    np.divide(residual, turns, out=points, where=counts)
+    # An agent right in the direction of a cell hardly turns the residual; its breakpoint is then
+    # beyond floats, where infinity has the right order among the others.
+    with np.errstate(over="ignore"):
+        np.divide(residual, turns, out=points, where=counts)
     np.subtract(slope[:, None], points, out=points)
     order = np.argsort(points, axis=1, kind="stable")
     order += heavy.shape[1] * np.arange(len(slope))[:, None]  # places in all of them

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import sys
+from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 
 import numpy as np
@@ -81,6 +82,28 @@ def up(value: Fraction) -> float:
 def down(value: Fraction) -> float:
     """The greatest float that is not above the rational."""
     return -up(-value) + 0.0  # no −0
+
+
+def at_most(value: Fraction | float, digits: int = 9, form: str = "g") -> str:
+    """A number in so many digits, not rounded down: nothing above it is said of a bound.
+
+    >>> at_most(1 / 3), at_most(0.5), at_most(-1 / 3), at_most(1.01e-16, 2, "e")
+    ('0.333333334', '0.5', '-0.333333333', '1.1e-16')
+    """
+    if isinstance(value, float) and math.isinf(value):
+        return f"{value:g}"
+    given = Fraction(value)
+    context = Context(prec=digits, rounding=ROUND_CEILING)
+    nearest = context.divide(Decimal(given.numerator), Decimal(given.denominator))
+    text = f"{float(nearest):.{digits - (form == 'e')}{form}}"
+    # Where floats have few digits or none (below 1e-307, above 1e308), the decimal as it is.
+    return text if text != "inf" and Fraction(text) >= given else str(nearest)
+
+
+def at_least(value: Fraction | float) -> str:
+    """The same, not rounded up."""
+    text = at_most(-value)
+    return text.removeprefix("-") if text.startswith("-") or value == 0 else f"-{text}"
 
 
 def whole(values: Floats) -> tuple[NDArray[np.object_], int]:

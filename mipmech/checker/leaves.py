@@ -18,8 +18,10 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mipmech.checker.agents import Agents
 from mipmech.checker.bounds import BATCH, AgentSet, Context, LeafBounds, all_of, context_of
@@ -36,6 +38,10 @@ WHOLE = 1 << 24
 # Seconds between two reports of progress.
 OFTEN = 0.5
 
+Floats = NDArray[np.float64]
+# Places of agents, or a bit for each.
+Places = NDArray[np.int32] | NDArray[np.uint8]
+
 # Calls a function for each item and hands out the results in order, as the builtin map does.
 Each = Callable[[Callable[["Subtree"], "Checked"], Iterable["Subtree"]], Iterable["Checked"]]
 
@@ -49,6 +55,34 @@ class Subtree:
     box: Box
     agents: AgentSet
     leaves: int
+
+
+class Pending(NamedTuple):
+    """The agents that are open in a node which waits, in a few bits each.
+
+    On the way down a sibling waits at every level, and there may be thousands of levels.
+
+    numbers : their places, or a bit for each of all agents if that takes less
+    """
+
+    numbers: Places
+    sums: Floats
+
+    @classmethod
+    def of(cls, some: AgentSet, count: int) -> Pending:
+        """These agents among ``count``."""
+        if 32 * len(some) < count:
+            return cls(some.numbers.astype(np.int32), some.sums)
+        flags = np.zeros(count, np.bool_)
+        flags[some.numbers] = True
+        return cls(np.packbits(flags), some.sums)
+
+    def agents(self, everyone: AgentSet) -> AgentSet:
+        """The agents again, with all that belongs to them."""
+        if self.numbers.dtype != np.uint8:
+            return everyone.kept(self.numbers.astype(np.int64), self.sums)
+        flags = np.unpackbits(self.numbers.view(np.uint8), count=len(everyone))
+        return everyone.kept(np.flatnonzero(flags), self.sums)
 
 
 @dataclass(frozen=True)
@@ -70,9 +104,11 @@ def check_part(part: Subtree, look: Look = no_look) -> Checked:
     try:
         below = Levels(part.symbols, look)
         boxes = below.boxes(part.box, look)
-        pending = [(0, 0, 0, part.agents)]
+        everyone = part.agents
+        pending = [(0, 0, 0, Pending.of(everyone, len(everyone)))]
         while pending:
-            depth, place, first, some = pending.pop()
+            depth, place, first, waiting = pending.pop()
+            some = waiting.agents(everyone)
             count = int(below.counts[depth][place])
             if count == 1 or count * max(1, len(some)) <= BATCH:
                 centre, half, low, high = (values[first : first + count] for values in boxes)
@@ -83,8 +119,9 @@ def check_part(part: Subtree, look: Look = no_look) -> Checked:
                 continue
             child = below.first_child(depth, place)
             second = first + int(below.counts[depth + 1][child])
-            pending.append((depth + 1, child + 1, second, inner))
-            pending.append((depth + 1, child, first, inner))
+            waiting = Pending.of(inner, len(everyone))
+            pending.append((depth + 1, child + 1, second, waiting))
+            pending.append((depth + 1, child, first, waiting))
         bounds.tilt()
     except Rejected as error:
         return Checked(part.leaves, math.inf, str(error))
@@ -160,10 +197,12 @@ class _Walk:
         """The parts, left to right; what lies between them and the roots is settled here."""
         tree = self.tree
         roots = tree.roots(self.agents.low, self.agents.high)
-        pending = [(node, self.everyone) for node in reversed(roots)]
+        count = len(self.everyone)
+        pending = [(node, Pending.of(self.everyone, count)) for node in reversed(roots)]
         least = WIDTH * (self.context.dimension + 1)
         while pending:
-            node, some = pending.pop()
+            node, waiting = pending.pop()
+            some = waiting.agents(self.everyone)
             if node.leaves == 1 or node.leaves * max(least, len(some)) <= PART:
                 self.handed_out.append(node.leaves)
                 numbered = replace(some, numbers=np.arange(len(some)))
@@ -174,7 +213,8 @@ class _Walk:
                 self.done += node.leaves
                 continue
             first, second = tree.children(node)
-            pending += [(second, inner), (first, inner)]
+            waiting = Pending.of(inner, count)
+            pending += [(second, waiting), (first, waiting)]
 
     def in_user_units(self) -> float:
         """The highest bound."""

@@ -105,7 +105,10 @@ def halves(symbols: Symbols, boxes: tuple[Floats, ...]) -> Box:
     """The two halves of each box, one after the other; no symbol is a leaf's."""
     centre, half, low, high = (np.repeat(values, 2, axis=0) for values in boxes)
     thresholds = np.flatnonzero(symbols == 1)
-    middle = 0.5 * (low[2 * thresholds] + high[2 * thresholds])
+    least, most = low[2 * thresholds], high[2 * thresholds]
+    middle = 0.5 * (least + most)
+    if not ((least < middle) & (middle < most)).all():
+        reject("proof.tree cuts finer than floats resolve")
     high[2 * thresholds] = middle
     low[2 * thresholds + 1] = middle
     sides = np.flatnonzero(symbols > 1)

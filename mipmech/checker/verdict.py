@@ -42,7 +42,7 @@ from mipmech.checker.content import (
     reject,
     text_at,
 )
-from mipmech.checker.exact import down, root
+from mipmech.checker.exact import at_least, at_most, down, root
 from mipmech.checker.leaves import Each, highest_bound
 from mipmech.checker.tree import Tree
 from mipmech.checker.witness import ExactInstance, witness_value
@@ -66,6 +66,9 @@ class Verdict:
     verified : tuple of str
         What was verified, in words.
     claim : str or None
+        In words; η and the band in as many digits as tell their floats apart.
+    eta, band : float or None
+        Of a claim about density: just these floats. None for the gain.
     level : str or None
         "proved" if the bound was verified, whatever the certificate calls it; else what it claims.
     lower : Fraction or None
@@ -73,7 +76,8 @@ class Verdict:
         The interval claimed for the greatest gain (or density).
     leaf_bound : float or None
         What was established: the greatest bound of any leaf, or ‖P w_f‖Σω_iℓ_i if that is smaller.
-        At most ``upper`` if accepted as proved, None if not computed, or not for all leaves.
+        At most ``upper`` if accepted as proved. None if not computed, or not for all leaves, or if
+        there are none: the bounds of a solver are only its word.
     leaves : int
     seconds : float
     """
@@ -83,6 +87,8 @@ class Verdict:
     reason: str | None
     verified: tuple[str, ...]
     claim: str | None
+    eta: float | None
+    band: float | None
     level: str | None
     lower: Fraction | None
     upper: float | None
@@ -106,6 +112,8 @@ class Verdict:
             "finished": self.finished,
             "reason": self.reason,
             "claim": self.claim,
+            "eta": self.eta,
+            "band": self.band,
             "level": self.level,
             "lower": None if self.lower is None else down(self.lower),
             "upper": self.upper,
@@ -180,8 +188,9 @@ def check(
     except RecursionError:
         reason = "the certificate is nested too deeply"
     return Verdict(
-        reason is None, finished, reason, tuple(state.said), state.claim, state.level, state.lower,
-        state.upper, state.leaf_bound, state.leaves, time.monotonic() - began,
+        reason is None, finished, reason, tuple(state.said), state.claim, state.eta, state.band,
+        state.level, state.lower, state.upper, state.leaf_bound, state.leaves,
+        time.monotonic() - began,
     )  # fmt: skip
 
 
@@ -193,6 +202,8 @@ class _State:
     watch: Callable[[str], None]
     look: Look
     claim: str | None = None
+    eta: float | None = None
+    band: float | None = None
     level: str | None = None
     lower: Fraction | None = None
     upper: float | None = None
@@ -232,7 +243,7 @@ def _cells(
         agents = Agents(exact, proof, claim.eta, claim.band)
         state.said.append(
             f"the frame is an orthonormal basis of what the planner sees, to within"
-            f" {agents.frame_error:.1e}"
+            f" {at_most(agents.frame_error, 2, 'e')}"
         )
         tree = Tree(proof, agents.dimension, state.look)
         state.leaves = tree.leaves
@@ -245,10 +256,10 @@ def _cells(
             bound = highest_bound(agents, tree, claim.upper, state.watch, state.look, each, strict)
         if bound <= established:
             established = bound
-            state.said.append(f"no rule in any leaf has a {claim.kind} above {bound:.9g}")
+            state.said.append(f"no rule in any leaf has a {claim.kind} above {at_most(bound)}")
         elif claim.kind == "gain":
             state.said.append(
-                f"no rule gains more than ‖P w_f‖ times the mean reach, {established:.9g};"
+                f"no rule gains more than ‖P w_f‖ times the mean reach, {at_most(established)};"
                 " the leaves need not tell more"
             )
     state.leaf_bound = established
@@ -258,8 +269,8 @@ def _cells(
         reject(f"a leaf allows {established!r}, more than the claimed upper bound {claim.upper!r}")
     else:
         state.said.append(
-            f"NOT verified: that no rule has a {claim.kind} above {claim.upper:.9g}; this is what"
-            " the search reported, and it was never checked"
+            f"NOT verified: that no rule has a {claim.kind} above {at_most(claim.upper)}; this is"
+            " what the search reported, and it was never checked"
         )
 
 
@@ -295,7 +306,9 @@ def _claim(content: dict[str, Any], state: _State) -> _Claim:
         band = Fraction(number_at(claim, "band", "claim."))
         if not 0 <= band <= Fraction(1, 1000):
             reject("claim.band is not small")
-        at = f"η = {float(eta):.9g} (to within {float(band):.1g} of ‖P w_f‖)"
+        # Every digit: another η has another density.
+        state.eta, state.band = float(eta), float(band)
+        at = f"η = {state.eta!r} (to within {state.band!r} of ‖P w_f‖)"
         state.claim = f"greatest density of a rule with {at}"
     state.level = text_at(content, "level")
     if state.level not in ("proved", "attested"):
@@ -320,7 +333,7 @@ def _bounds(content: dict[str, Any], exact: ExactInstance, claim: _Claim, state:
     if gap * upper < upper - lower:
         reject("the gap claimed is smaller than that of the bounds")
     state.said.append(
-        f"the witness has a {claim.kind} of {float(lower):.9g}, recomputed in rationals"
+        f"the witness has a {claim.kind} of {at_least(lower)}, recomputed in rationals"
         if content.get("witness") is not None
         else f"the lower bound is {claim.kind} 0, which needs no witness"
     )
@@ -421,8 +434,10 @@ def _regions(proof: dict[str, Any], exact: ExactInstance, claim: _Claim, state: 
         most = max(most, number_at(region, "at_most", "region."))
     if reached < top:
         reject(f"no region covers η from {float(reached):.9g} on")
-    state.leaf_bound = min(most, _ceiling(exact, claim, state))
-    if state.leaf_bound > claim.upper:
+    if state.lower is not None and most < state.lower:
+        reject("the regions allow less than the witness gains")
+    # This is a solver's word, and no bound of a leaf.
+    if min(most, _ceiling(exact, claim, state)) > claim.upper:
         reject("a region allows more than the upper bound claimed")
     state.said.append(f"{len(regions)} intervals of η cover 0 to ‖P w_f‖")
     state.said.append(

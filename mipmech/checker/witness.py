@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from fractions import Fraction
 from typing import Any
 
@@ -24,6 +25,8 @@ from mipmech.model.instance import Instance
 
 Floats = NDArray[np.float64]
 
+# Numbers of agents in rationals at a time, in the columns that a rule uses: some megabytes.
+NUMBERS = 1 << 16
 # Weights on features are shown rounded; what counts are those on what the planner sees.
 ROUNDED = 1e-6
 
@@ -87,14 +90,20 @@ class ExactInstance:
         if self.norm != "l2":
             return self._prices_apart()
         lifted = self.lift(self.seen)
-        return [dot(fractions(row), lifted) for row in frame]
+        return [self._dot(fractions(row), lifted) for row in frame]
+
+    def _dot(self, a: list[Fraction], b: list[Fraction]) -> Fraction:
+        """Σ a_j b_j, after a look: thousands of long fractions take some hundredths of a second."""
+        self.look()
+        return dot(a, b)
 
     def _seen(self) -> list[Fraction]:
         """The projection of w_f onto the row space of B."""
         if self.columns is not None:
             return self._seen_columns(self.columns)
         _, (x,) = self._normal([self.quality])
-        return [dot(x, [Fraction(row[j]) for row in self.rows]) for j in range(len(self.quality))]
+        return [self._dot(x, [Fraction(row[j]) for row in self.rows])
+                for j in range(len(self.quality))]  # fmt: skip
 
     def _seen_columns(self, columns: set[int]) -> list[Fraction]:
         """Where columns are seen, w_f less a combination of the M e_h for hidden h.
@@ -105,7 +114,7 @@ class ExactInstance:
         if self.inverse is None or not hidden:
             return [v if j in columns else Fraction(0) for j, v in enumerate(self.quality)]
         matrix, shift = whole(np.asarray(self.instance.costs.effort))
-        given, scale = _integers([[self.quality[j]] for j in hidden])
+        given, scale = _integers([[self.quality[j]] for j in hidden], self.look)
         block = [[int(matrix[i, j]) for j in hidden] for i in hidden]
         solved, determinant = eliminated(block, given, self.look)
         x = [Fraction(row[0] << shift, scale * determinant) for row in solved]
@@ -122,10 +131,12 @@ class ExactInstance:
         """For each vector v: B M⁻¹ v, and the x with B M⁻¹ Bᵀ x = B M⁻¹ v."""
         lifted, scale = self.rows, 1
         if self.prices is not None or self.inverse is not None:
-            lifted, scale = _integers([self.lift(list(map(Fraction, row))) for row in self.rows])
-        given, shift = _integers(vectors)
-        gram = _products(self.rows, lifted)
-        right = _products(lifted, given)
+            lifted, scale = _integers(
+                [self.lift(list(map(Fraction, row))) for row in self.rows], self.look
+            )
+        given, shift = _integers(vectors, self.look)
+        gram = _products(self.rows, lifted, self.look)
+        right = _products(lifted, given, self.look)
         solved, determinant = eliminated(gram, right, self.look)
         return (
             [[Fraction(value, scale * shift) for value in column]
@@ -141,8 +152,11 @@ class ExactInstance:
         F* = G^(−1/2)·ΠF are such a basis, and ‖F* − ΠF‖ = ‖I − G^(1/2)‖ ≤ ‖I − G‖. By Pythagoras
         a² = ‖F‖² − tr G. Products and lengths are those of wᵀM⁻¹w'.
         """
-        given = [fractions(row) for row in frame]
-        lifted = [self.lift(row) for row in given]
+        given, lifted = [], []
+        for numbers_of_row in frame:
+            self.look()
+            given.append(fractions(numbers_of_row))
+            lifted.append(self.lift(given[-1]))
         if self.columns is None:
             right, x = self._normal(given)
         else:
@@ -153,15 +167,12 @@ class ExactInstance:
                 reject("proof.frame is no orthonormal basis: it has weights on hidden features")
             right = [[row[j] for j in columns] for row in given]
             x = [[row[j] for j in columns] for row in lifted]
-        gram = []
-        for a in right:
+        gram = [[self._dot(a, b) for b in x] for a in right]
+        uneven = Fraction(0)
+        for i, row in enumerate(gram):
             self.look()
-            gram.append([dot(a, b) for b in x])
-        uneven = sum(
-            ((value - (i == j)) ** 2 for i, row in enumerate(gram) for j, value in enumerate(row)),
-            Fraction(0),
-        )
-        size = sum((dot(a, b) for a, b in zip(given, lifted, strict=True)), Fraction(0))
+            uneven += sum((value - (i == j)) ** 2 for j, value in enumerate(row))
+        size = sum((self._dot(a, b) for a, b in zip(given, lifted, strict=True)), Fraction(0))
         off = size - sum((gram[i][i] for i in range(len(gram))), Fraction(0))
         return root(off)[1] + root(uneven)[1]
 
@@ -191,8 +202,7 @@ class ExactInstance:
         if self.columns is None:
             size = len(instance.view.matrix)
             v = fractions(numbers(witness.get("view_weights"), (size,), "witness.view_weights"))
-            matrix = [fractions(row) for row in instance.view.matrix]
-            exact = [dot(v, [row[j] for row in matrix]) for j in range(instance.width)]
+            exact = [self._dot(v, fractions(column)) for column in instance.view.matrix.T]
             shown = fractions(numbers(witness.get("weights"), (instance.width,), "witness.weights"))
             off = [a - b for a, b in zip(shown, exact, strict=True)]
             if dot(off, off) > dot(exact, exact) * Fraction(ROUNDED) ** 2:
@@ -207,24 +217,28 @@ class ExactInstance:
         """Density and gain of the rule w·x ≥ threshold (Lemma 1, without roots)."""
         total = covered = moved = Fraction(0)
         square, rise = self.response(w)
-        for start in range(0, self.instance.size, CHUNK):
+        # Everything over one power of two (the denominators of floats, and of Bᵀv).
+        bits = max(value.denominator for value in [*w, threshold]).bit_length()
+        weights = {j: int(value * (1 << bits)) for j, value in enumerate(w) if value}
+        step = max(1, min(CHUNK, NUMBERS // max(1, len(weights))))
+        for start in range(0, self.instance.size, step):
             self.look()
-            some = self._moves(slice(start, start + CHUNK), w, threshold, square)
+            some = self._moves(slice(start, start + step), weights, bits, threshold, square)
             total, covered, moved = total + some[0], covered + some[1], moved + some[2]
         return covered / total, rise * moved / total
 
     def _moves(
-        self, some: slice, w: list[Fraction], threshold: Fraction, square: Fraction
+        self, some: slice, weights: dict[int, int], bits: int, threshold: Fraction, square: Fraction
     ) -> tuple[Fraction, Fraction, Fraction]:
-        """Of some agents: Σω; Σω and Σω(threshold − w·x) over those who move."""
+        """Of some agents: Σω; Σω and Σω(threshold − w·x) over those who move.
+
+        weights : those that are not 0, by column, times 2^bits
+        """
         instance = self.instance
-        used = [j for j, value in enumerate(w) if value]
-        # Everything over one power of two (the denominators of floats, and of Bᵀv).
-        bits = max(max((value.denominator for value in [*w, threshold]), default=1).bit_length(), 1)
-        x, shift = whole(instance.agents[some, used])
+        x, shift = whole(instance.agents[some, list(weights)])
         scale = shift + bits
         scores = sum(
-            (x[:, place] * int(w[j] * (1 << bits)) for place, j in enumerate(used)),
+            (x[:, place] * weight for place, weight in enumerate(weights.values())),
             np.zeros(len(x), dtype=object),
         )
         distance = int(threshold * (1 << scale)) - scores
@@ -269,15 +283,27 @@ def _inverse(matrix: Floats, look: Look) -> tuple[list[list[int]], Fraction]:
     return solved, Fraction(1 << shift, determinant)
 
 
-def _products(a: list[list[int]], b: list[list[int]]) -> list[list[int]]:
+def _products(a: list[list[int]], b: list[list[int]], look: Look) -> list[list[int]]:
     """The product of every row of one table with every row of the other."""
-    return [[sum(x * y for x, y in zip(row, other, strict=True)) for other in b] for row in a]
+
+    def product(row: list[int], other: list[int]) -> int:
+        look()
+        return sum(map(operator.mul, row, other))
+
+    return [[product(row, other) for other in b] for row in a]
 
 
-def _integers(table: list[list[Fraction]]) -> tuple[list[list[int]], int]:
+def _integers(table: list[list[Fraction]], look: Look) -> tuple[list[list[int]], int]:
     """Whole numbers N and d with the table N/d."""
-    scale = math.lcm(*(value.denominator for row in table for value in row))
-    return [[int(value * scale) for value in row] for row in table], scale
+    scale = 1
+    for row in table:
+        look()
+        scale = math.lcm(scale, *(value.denominator for value in row))
+    found = []
+    for row in table:
+        look()
+        found.append([value.numerator * (scale // value.denominator) for value in row])
+    return found, scale
 
 
 def witness_value(

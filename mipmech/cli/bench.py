@@ -105,7 +105,7 @@ def _dry_run(
 
     with shell.saying("reading the instances") as say:
         watch = None if say is None else lambda done, total: say(f"{done} of {total}")
-        expansion = batch.expand(plan, watch=watch)
+        expansion = batch.expand(plan, watch=watch, timer=shell.timer)
     jobs = part_of(expansion.jobs, part)
     known = (
         batch.RunFolder.open(path).records(whole=False).last if (path / "run.json").exists() else {}

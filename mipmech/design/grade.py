@@ -194,6 +194,9 @@ def certified_optimum(
         said = "is not about the greatest gain; give one that mipmech certify made"
         raise InputError(said, file=file, field="certified")
     verdict = check(content, instance, watch, seconds)
+    if not verdict.finished:
+        said = f"was not checked to the end ({verdict.reason}); give more time by --seconds"
+        raise InputError(said, file=file, field="certified")
     if not verdict.accepted or verdict.lower is None or verdict.upper is None:
         raise InputError(f"is rejected: {verdict.reason}", file=file, field="certified")
     return Optimum(float(verdict.lower), verdict.upper, f"{file}, {verdict.level}")

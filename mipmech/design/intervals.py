@@ -130,7 +130,8 @@ class Cover:
         regions = []
         for i in sorted((*self.waiting, *self.closed), key=lambda interval: -interval.least):
             eta = [max(0.0, self.eta(i.most) - room), self.eta(i.least) + room]
-            regions.append({"eta": eta, "at_most": round_up(i.upper)})
+            # HiGHS may be a hair below what was found, by its tolerances.
+            regions.append({"eta": eta, "at_most": round_up(max(i.upper, self.lower))})
         return regions
 
 
@@ -204,7 +205,7 @@ class FacetCover:
             most = max(most, self.uppers[eta])
             low = 0.0 if below is None else round_up(self._rate(below))
             ends = [min(low, eta), round_up(self._rate(eta))]
-            regions.insert(0, {"eta": ends, "at_most": round_up(most)})
+            regions.insert(0, {"eta": ends, "at_most": round_up(max(most, self.lower))})
         return regions
 
 

@@ -199,8 +199,10 @@ class _Press:
     """Rounds one rule.
 
     reach : how far people move on average, or could if nobody does
-    terms : what gets a rounded coefficient each: the features, or the rows of a view in few digits,
-        by feature and in the user's units
+    terms : what gets a rounded coefficient each: the features that the rule uses, or the rows of a
+        view in few digits; by number of the feature, and in the user's units
+    table : (t, n) array, the same as floats; None where terms are features
+    columns : the numbers of those
     coefficients : (t,) array, one for each term
     spreads : (t,) array, how much each term varies, or moves
     """
@@ -220,17 +222,27 @@ class _Press:
             self.reach = float(np.median(instance.reach[counts]))
         view = instance.view
         self.rational = 0 if view.columns is not None else PRODUCT * view.matrix.size
-        # What takes agents to the values of the terms.
-        matrix, coefficients = np.diag(self.scale), np.array(found.mechanism.weights) / self.scale
-        self.terms = [[Decimal(int(value)) for value in row] for row in np.eye(len(matrix))]
+        weights = np.array(found.mechanism.weights)
+        self.table: Floats | None = None
+        # No matrix of features by features: there may be thousands.
+        self.columns = np.flatnonzero(weights)
+        self.terms = [{j: Decimal(1)} for j in self.columns.tolist()]
+        coefficients, lengths = (weights / self.scale)[self.columns], self.scale[self.columns]
         if view.columns is None and found.mechanism.view_weights is not None:
             rows = view.matrix[list(view.rows)]
             short = [[Decimal(f"{w:.{DIGITS}g}") for w in row] for row in rows / self.scale]
             if max(len(w.normalize().as_tuple().digits) for row in short for w in row) <= SHORT:
-                self.terms, matrix = short, rows
+                self.terms = [{j: w for j, w in enumerate(row) if w} for row in short]
+                self.table = np.array(short, dtype=np.float64)
                 coefficients = np.array(found.mechanism.view_weights)[list(view.rows)]
-        offsets = np.abs((instance.agents[counts] - instance.centre) @ matrix.T).mean(axis=0)
-        self.spreads = np.maximum(2 * offsets, self.reach * np.linalg.norm(matrix, axis=1))
+                lengths = np.linalg.norm(rows, axis=1)
+        if self.table is None:
+            moved = instance.agents[np.ix_(counts, self.columns)] - instance.centre[self.columns]
+            values = moved * lengths
+        else:
+            values = (instance.agents[counts] - instance.centre) @ rows.T
+        offsets = np.abs(values).mean(axis=0)
+        self.spreads = np.maximum(2 * offsets, self.reach * lengths)
         self.coefficients: Floats = coefficients
 
     def rule(self, digits: int, clear: bool) -> PrintedRule:
@@ -251,7 +263,8 @@ class _Press:
             rounded[largest] = Decimal(1).copy_sign(Decimal(float(given[largest])))
         place = _place(fine)
         best = self._graded(rounded, place, digits)
-        looks = 2 * (self.instance.size + self.rational) * sum(map(bool, rounded))
+        each = self.instance.size + self.instance.width + self.rational
+        looks = 2 * each * sum(map(bool, rounded))
         for _ in range(min(SWEEPS, MOVES // looks)):
             if best.share >= PRINTED_SHARE:
                 break
@@ -266,20 +279,26 @@ class _Press:
     def _leading(self, digits: int) -> tuple[Floats, float]:
         """Coefficients of which the largest is 1, and what a score is rounded to."""
         given = self.coefficients.copy()
-        terms = np.array(self.terms, dtype=np.float64) * self.scale
         for _ in range(2):  # once more without those that do not matter
             given /= np.abs(given).max()
-            fine = self.reach * float(np.linalg.norm(given @ terms)) * 10.0**-digits
+            fine = self.reach * float(np.linalg.norm(self._by_feature(given))) * 10.0**-digits
             given[np.abs(given) * self.spreads < fine / 2] = 0.0
         return given, fine
+
+    def _by_feature(self, given: Floats) -> Floats:
+        """What these coefficients weigh features with; without those that are not used."""
+        if self.table is None:
+            return np.asarray(given * self.scale[self.columns])
+        return np.asarray(given @ self.table * self.scale)
 
     def _graded(self, rounded: list[Decimal], place: int, digits: int) -> PrintedRule:
         """These coefficients with the best threshold that is a multiple of 10^place."""
         step = Fraction(10) ** place
-        weights = [
-            sum((c * term[j] for c, term in zip(rounded, self.terms, strict=True) if c), Decimal(0))
-            for j in range(len(self.names))
-        ]
+        weights = [Decimal(0)] * len(self.names)
+        for c, term in zip(rounded, self.terms, strict=True):
+            if c:
+                for j, size in term.items():
+                    weights[j] += c * size
         sight = on_sight(self.instance, [Fraction(float(w)) for w in weights])
         mechanism, moved = sight.mechanism, sight.shift
         direction = ExactDirection(self.instance, mechanism)

@@ -14,7 +14,7 @@ from mipmech.model import view as views
 from mipmech.model.named import by_name
 from mipmech.model.view import View
 from mipmech.text import writable
-from mipmech.tolerances import LIGHTEST, MOST_ROWS, MOST_SEEN
+from mipmech.tolerances import LIGHTEST, MOST_ROWS, MOST_SEEN, MOST_VIEW
 from mipmech.validation import Floats
 
 
@@ -135,6 +135,9 @@ def parse_seen(
     if view is not None and len(matrix) > MOST_ROWS:
         said = f"has {len(matrix):,} rows, at most {MOST_ROWS} are read; more columns than that may"
         raise InputError(f"{said} be seen as 'visible'", field="view")
+    if view is not None and matrix.size > MOST_VIEW:
+        said = f"has {len(matrix):,} rows of {width:,} features; at most {MOST_VIEW // width:,} can"
+        raise InputError(f"{said} be seen of so many; more columns as 'visible'", field="view")
     make = views.from_projection if projection is not None else views.from_view
     return make(matrix)
 

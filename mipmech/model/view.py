@@ -9,20 +9,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
+from operator import mul
 from typing import NoReturn
 
 import numpy as np
 
 from mipmech import validation
 from mipmech.errors import InputError, did_you_mean, shorten
-from mipmech.rationals import common_integers, exact_dot
-from mipmech.tolerances import DEPENDENT, MOST_ROWS, PROJECTION_TOLERANCE, SMALLEST
+from mipmech.rationals import common_integers, exact_dot, solve_whole
+from mipmech.tolerances import DEPENDENT, MOST_ROWS, MOST_VIEW, PROJECTION_TOLERANCE, SMALLEST
 from mipmech.validation import Floats
 
-# Any prime does; a larger one is less often wrong about the rank, and this one is fast.
-PRIME = 2**61 - 1
+# Any primes do; a large one is seldom wrong about a rank, and the first is fast. What is found
+# modulo one is verified, and where none helps, whole numbers are eliminated.
+PRIMES = (2**61 - 1, 2**89 - 1, 2**64 - 59)
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +40,8 @@ class View:
     matrix: Floats
     columns: tuple[int, ...] | None
     rows: tuple[int, ...]
+    # Of `seen_square`, which takes seconds for large views of wide range.
+    _squares: dict[bytes, Fraction] = field(default_factory=dict, init=False, repr=False)
 
     def combine(self, v: Floats) -> list[Fraction]:
         """Bᵀv in rationals: the weights on x of a rule with weights v on what is seen."""
@@ -51,14 +56,27 @@ class View:
         if self.columns is not None:
             p = vector[list(self.columns)]
             return exact_dot(p, p)
-        # Whole numbers throughout (a row's scale cancels), and elimination without fractions
-        # (Bareiss): the last two pivots are the determinants of the Gram matrix, plain and bordered
-        # by B f.
-        rows = [common_integers(self.matrix[row])[0] for row in self.rows]
+        key = np.asarray(vector, dtype=np.float64).tobytes()
+        if key not in self._squares:
+            self._squares[key] = self._seen_square(vector)
+        return self._squares[key]
+
+    def _seen_square(self, vector: Floats) -> Fraction:
+        # Whole numbers throughout; a row's scale cancels.
+        rows = [common_integers(self.matrix[row])[0].tolist() for row in self.rows]
         whole, shift = common_integers(vector)
-        bordered = [*rows, whole]
-        table = [[int(a @ b) for b in bordered] for a in bordered]
-        table[-1][-1] = 0
+        bordered = [*rows, whole.tolist()]
+        table = [[0] * len(bordered) for _ in bordered]
+        for i, a in enumerate(rows):
+            for j, b in enumerate(bordered[i:], i):
+                table[i][j] = table[j][i] = sum(map(mul, a, b))
+        gram, right = [row[:-1] for row in table[:-1]], table[-1][:-1]
+        for prime in PRIMES:
+            solved = solve_whole(gram, right, prime)
+            if solved is not None:
+                return Fraction(sum(map(mul, solved[0], right)), solved[1] << 2 * shift)
+        # Elimination without fractions (Bareiss): the last two pivots are the determinants of the
+        # Gram matrix, plain and bordered by B f.
         previous = 1
         for pivot in range(len(rows)):
             chosen = table[pivot]
@@ -122,6 +140,9 @@ def from_projection(projection: Floats) -> View:
     if rank > MOST_ROWS:
         said = f"shows {rank} dimensions, at most {MOST_ROWS} are read; more columns than that may"
         raise InputError(f"{said} be seen as 'visible'", field="projection")
+    if rank * size > MOST_VIEW:
+        said = f"shows {rank} dimensions of {size:,} features; at most {MOST_VIEW // size:,} can"
+        raise InputError(f"{said} be seen of so many", field="projection")
     # A projection's columns are well conditioned, so plain pivoting finds good ones.
     pivots = _pivots(projection.T, rank)
     return _classify(projection[:, pivots].T, tuple(range(rank)))
@@ -177,21 +198,54 @@ def exact_rank(matrix: Floats, enough: int | None = None) -> int:
     2
     """
     rows = [common_integers(row)[0].tolist() for row in matrix]
-    if enough is not None:  # modulo a prime the rank is never more, and numbers stay small
-        found = _eliminate([_modulo_prime(row) for row in rows], _modulo_prime)
-        if found > enough:
+    for prime in PRIMES:
+        # Modulo a prime the rank is never more, and numbers stay small.
+        chosen, columns = _eliminate(rows, partial(_modulo, prime))
+        found = len(chosen)
+        if enough is not None and found > enough:
             return found
-    return _eliminate(rows, _without_common_factor)
+        basis = [rows[i] for i in chosen]
+        square = [[row[j] for row in basis] for j in columns]
+        if all(_spanned(rows[i], basis, square, columns, prime)
+               for i in range(len(rows)) if i not in chosen):  # fmt: skip
+            return found
+    return len(_eliminate(rows, _without_common_factor)[0])
 
 
-def _eliminate(rows: list[list[int]], reduced: Callable[[list[int]], list[int]]) -> int:
-    """The rank of whole numbers; each new row is replaced by one that is as good."""
+def _spanned(
+    row: list[int], basis: list[list[int]], square: list[list[int]], columns: list[int], prime: int
+) -> bool:
+    """Whether a row is exactly a combination of independent ones.
+
+    square : the transpose of these columns of the basis, of which the prime divides no determinant
+    """
+    if not basis:
+        return not any(row)
+    solved = solve_whole(square, [row[j] for j in columns], prime)
+    if solved is None:
+        return False
+    x, scale = solved
+    used = [(factor, other) for factor, other in zip(x, basis, strict=True) if factor]
+    return all(
+        sum(factor * other[j] for factor, other in used) == scale * value
+        for j, value in enumerate(row)
+    )
+
+
+def _eliminate(
+    given: list[list[int]], reduced: Callable[[list[int]], list[int]]
+) -> tuple[list[int], list[int]]:
+    """Independent rows and columns of whole numbers; each new row is replaced by one as good."""
+    rows = [reduced(row) for row in given]
+    places, columns = list(range(len(rows))), []
     rank = 0
     for column in range(len(rows[0])):
         pivot = next((i for i in range(rank, len(rows)) if rows[i][column]), None)
         if pivot is None:
             continue
         rows[rank], rows[pivot] = rows[pivot], rows[rank]
+        places[rank], places[pivot] = places[pivot], places[rank]
+        columns.append(column)
         for i in range(rank + 1, len(rows)):
             if rows[i][column]:
                 factor, by = rows[i][column], rows[rank][column]
@@ -199,11 +253,13 @@ def _eliminate(rows: list[list[int]], reduced: Callable[[list[int]], list[int]])
                     [by * a - factor * b for a, b in zip(rows[i], rows[rank], strict=True)]
                 )
         rank += 1
-    return rank
+        if rank == len(rows):
+            break
+    return places[:rank], columns
 
 
-def _modulo_prime(row: list[int]) -> list[int]:
-    return [value % PRIME for value in row]
+def _modulo(prime: int, row: list[int]) -> list[int]:
+    return [value % prime for value in row]
 
 
 def _without_common_factor(row: list[int]) -> list[int]:

@@ -140,9 +140,8 @@ def claim_nothing(upper):
 
 
 def examined(content, instance=None):
-    """The verdict; what numpy says of overflows is not the matter here."""
-    with np.errstate(all="ignore"):
-        verdict = check(content, instance)
+    """The verdict, which comes without a warning of numpy's."""
+    verdict = check(content, instance)
     assert isinstance(verdict, Verdict)
     assert verdict.accepted == (verdict.reason is None) == bool(verdict)
     json.dumps(verdict.to_dict(), allow_nan=False)
@@ -249,7 +248,7 @@ def turned(angle):
 
 def attested(content):
     """A solver's word instead of a proof."""
-    regions = [{"eta": [0.0, 1.0], "at_most": 0.1}, {"eta": [1.0, 99.0], "at_most": 0.9}]
+    regions = [{"eta": [0.0, 1.0], "at_most": 0.1}, {"eta": [1.0, 99.0], "at_most": 1.9}]
     content.update(level="attested", upper=2.0, gap=1.0)
     content["proof"] = {"kind": "solver", "solver": "x", "regions": regions}
 
@@ -802,6 +801,95 @@ def test_json_rounds_outward():
     assert Fraction(shown["lower"]) < Fraction(1, 3) < Fraction(shown["upper"])
     assert Fraction(1, 3) < Fraction(shown["leaf_bound"]) <= Fraction(shown["upper"])
     assert shown["finished"] is True
+
+
+def test_claims_about_different_etas_are_told_apart():
+    """With nine digits of η, one sentence had two contradicting densities."""
+    far = 2.0**34
+    instance = Instance.from_arrays(
+        [[0.0, 0.0], [0.8 * far, -0.6 * far]], [1.0, 0.0], visible=[0, 1], cost=1.0
+    )
+    both = []
+    for eta in (0.6, 0.6 + 4e-10):
+        verdict = certify_density(instance, eta).check()
+        assert verdict.accepted
+        assert (verdict.eta, verdict.to_dict()["eta"]) == (eta, eta)
+        assert 0 < verdict.band == verdict.to_dict()["band"] <= 1e-3
+        assert f"η = {eta!r} (to within {verdict.band!r} of" in verdict.claim
+        both.append(verdict)
+    assert both[0].lower > both[1].upper
+    assert both[0].claim != both[1].claim
+
+
+def test_agents_that_turn_nothing_are_tilted_without_a_warning():
+    """Right at the centre but for 1e-308: the breakpoints of their lines are beyond floats."""
+    rng = np.random.default_rng(3)
+    agents = rng.uniform(-1e6, 1e6, (40, 2))
+    agents[::2] = [1e-308, -2.7e-308]
+    instance = Instance.from_arrays(agents, [1.0, 0.5], visible=[0, 1], cost=1e-6)
+    content = certify(instance, gap=0.5).content()
+    proof = {
+        "centre": [0.0, 0.0], "unit": 1.0, "thresholds": [-4e6, 4e6], "frame": np.eye(2).tolist(),
+        "tree": full_tree(4, 8, lambda level, facet: 1 if level % 2 else 3 - facet // 2),
+    }  # fmt: skip
+    change = both(*(put(f"proof.{key}", value) for key, value in proof.items()))
+    word = changed(content, claim_nothing(7e5), change, put("level", "attested"))
+    assert examined(word, instance).accepted
+
+
+def test_a_gain_has_no_eta():
+    shown = examined(*reversed(made("square"))).to_dict()
+    assert (shown["eta"], shown["band"]) == (None, None)
+
+
+def numbers_in(sentence):
+    return [Fraction(number) for number in re.findall(r"-?\d+\.\d+(?:e[+-]\d+)?", sentence)]
+
+
+def test_what_is_said_in_words_is_true_as_it_is_printed():
+    """1/3 has more digits than are printed: bounds are rounded up, the witness down."""
+    instance = Instance.from_arrays([[0.0], [10.0], [20.0]], [1.0], visible=[0], cost=1.0)
+    content = certify_density(instance, 1.0).content()
+    verdict = examined(content, instance)
+    assert verdict.lower == Fraction(1, 3)
+    (above,) = [said for said in verdict.verified if "no rule in any leaf" in said]
+    (witness,) = [said for said in verdict.verified if "the witness has" in said]
+    assert numbers_in(above)[0] >= Fraction(1, 3) >= numbers_in(witness)[0]
+
+
+def test_the_ceiling_in_words_is_rounded_up():
+    """The mean reach is 1/3; with one leaf for each facet only the ceiling tells anything."""
+    instance = Instance.from_arrays([[0.0], [10.0], [20.0]], [1.0], visible=[0], cost=3.0)
+    content = certify(instance).content()
+    content["proof"]["tree"] = packed(bytes(2))
+    verdict = examined(changed(content, claim_nothing(0.5)), instance)
+    (said,) = [said for said in verdict.verified if "mean reach" in said]
+    assert numbers_in(said)[0] >= Fraction(1, 3)
+    assert verdict.leaf_bound >= Fraction(1, 3)
+
+
+def test_what_is_not_verified_is_rounded_up():
+    instance, content = made("square")
+    claim = claim_nothing(1 / 3 * 2**-10)
+    verdict = examined(changed(content, claim, put("level", "attested")), instance)
+    (said,) = [said for said in verdict.verified if said.startswith("NOT verified")]
+    assert numbers_in(said)[0] >= Fraction(verdict.upper)
+
+
+def test_the_word_of_a_solver_is_no_bound_of_leaves():
+    """It was shown as what the check had established, even where the witness refuted it."""
+    instance = Instance.from_arrays([[0.0, 0.0], [1, 1]], [1.0, 0.0], visible=[0, 1], cost=1.0)
+    content = certify(instance).content()
+    lower = Fraction(content["lower"]["exact"])
+    for most, accepted in ((-7.0, False), (float(lower) * 0.99, False), (float(lower) + 1, True)):
+        region = {"eta": [0.0, 5.0], "at_most": most}
+        word = changed(
+            content, attested, put("proof.regions", [region]), put("upper", float(lower) + 2)
+        )
+        verdict = examined(word, instance)
+        assert verdict.accepted == accepted
+        assert accepted or verdict.reason == "the regions allow less than the witness gains"
+        assert verdict.leaf_bound is None
 
 
 @pytest.mark.parametrize("path", ["nowhere.json", "", "a\0b", "\ud800", 5, None])

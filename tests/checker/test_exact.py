@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
 from fractions import Fraction
 
 import numpy as np
@@ -160,6 +161,25 @@ def test_the_error_of_a_frame_is_that_of_its_definition(kind):
     assert float(inside.frame_error(frame)) == pytest.approx(expected, rel=1e-9)
 
 
+def test_outcomes_take_memory_for_few_numbers_at_a_time(monkeypatch):
+    """For all agents in all columns of a rule that was half a gigabyte in 1.6 MB of data."""
+    monkeypatch.setattr("mipmech.checker.witness.NUMBERS", 1 << 10, raising=False)
+    rng = np.random.default_rng(0)
+    agents = rng.integers(-100, 100, (400, 100)).astype(float)
+    sample = Instance.from_arrays(agents, np.ones(100), visible=range(100), cost=1.0)
+    looks: list[int] = []
+    inside = ExactInstance(sample, lambda: looks.append(1))
+    looks.clear()
+    tracemalloc.start()
+    density, _ = inside.outcome([Fraction(1, 4)] * 50 + [Fraction(0)] * 50, Fraction(0))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    scores = agents[:, :50].sum(axis=1) / 4
+    assert float(density) == ((scores <= 0) & (-scores <= math.sqrt(50) / 4)).mean()
+    assert len(looks) == 20
+    assert peak < 50 * 400 * 30
+
+
 def test_a_view_of_many_dimensions_looks_at_the_clock():
     """Its frame took minutes without one: no limit held."""
     rng = np.random.default_rng(4)
@@ -168,3 +188,29 @@ def test_a_view_of_many_dimensions_looks_at_the_clock():
     looks: list[int] = []
     ExactInstance(sample, lambda: looks.append(1)).frame_error(rows)
     assert len(looks) >= 200
+
+
+@pytest.mark.parametrize("kind", ["view", "visible"])
+def test_there_is_a_look_for_each_product_of_rows(kind):
+    """With thousands of columns and long fractions one row of products took seconds."""
+    count, width = 12, 20
+    rng = np.random.default_rng(4)
+    rows = np.eye(count, width)
+    if kind == "view":
+        rows = np.linalg.qr(rng.standard_normal((width, count)))[0].T
+    seen = {"view": rows} if kind == "view" else {"visible": range(count)}
+    sample = Instance.from_arrays(rng.standard_normal((4, width)), np.ones(width), cost=1.0, **seen)
+    looks: list[int] = []
+    inside = ExactInstance(sample, lambda: looks.append(1))
+    assert kind == "visible" or len(looks) >= count**2 + width
+    looks.clear()
+    inside.frame_error(rows)
+    assert len(looks) >= (count + 1) * count * (2 if kind == "view" else 1)
+    looks.clear()
+    inside.rates(rows)
+    assert len(looks) >= count
+    looks.clear()
+    if kind == "view":
+        weights = rows.T @ np.ones(count)
+        inside.rule({"weights": weights.tolist(), "view_weights": [1.0] * count})
+        assert len(looks) >= width

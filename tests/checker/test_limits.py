@@ -5,6 +5,7 @@ No clock is waited for: the check is ended after so many looks, or time is count
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
 import signal
@@ -20,6 +21,7 @@ from mipmech import Budget, certify, certify_density, make_instance
 from mipmech.budget import Stop
 from mipmech.checker import check, leaves, tree
 from mipmech.checker import verdict as verdict_module
+from mipmech.checker.agents import Agents
 from mipmech.checker.verdict import seal
 from mipmech.checker.witness import ExactInstance
 from mipmech.design import certificate
@@ -297,6 +299,72 @@ def test_memory_does_not_grow_with_the_tree(content, monkeypatch):
         assert verdict.leaves == (nodes + 6) // 2
     (few, low), (many, high) = peaks.items()
     assert high - low < 3 * (many - few)
+
+
+def chain(instance, depth, target):
+    """A claim that nothing gains, with the thresholds around one cut over and over."""
+    content = certify(instance, gap=0.5).content()
+    low, high = content["proof"]["thresholds"]
+    symbols = [1, 0, 0, 0]
+    for level in range(1, depth + 1):
+        middle = 0.5 * (low + high)
+        below = target <= middle
+        low, high = (low, middle) if below else (middle, high)
+        on = int(level < depth)
+        symbols += [on, 0] if below else [0, on]
+    packed = certificate.base64.b85encode(certificate.lzma.compress(bytes(symbols))).decode()
+    found = {**content, "proof": {**content["proof"], "tree": packed}, "level": "attested"}
+    found.update(upper=0.0, lower={"exact": "0", "value": 0.0}, witness=None, gap=1.0)
+    found["seal"] = seal(found)
+    return found
+
+
+@pytest.mark.parametrize("part", [1 << 12, leaves.PART])
+def test_memory_does_not_grow_with_the_depth(part, monkeypatch):
+    """A bit for each level and open agent; 658 bytes of certificate took gigabytes."""
+    monkeypatch.setattr(leaves, "PART", part)
+    monkeypatch.setattr(leaves, "BATCH", 1 << 10)
+    # What leaves take that are tilted together is limited elsewhere.
+    monkeypatch.setattr(leaves.LeafBounds, "leaves", lambda *_: None)
+    count = 2000
+    rng = np.random.default_rng(0)
+    agents = rng.integers(-5, 6, (count, 2)).astype(float)
+    instance = mipmech.Instance.from_arrays(agents, [1.0, 1.0], visible=[0, 1], cost=1.0)
+    peaks = []
+    for depth in (50, 250):
+        content = chain(instance, depth, 1e-300)
+        tracemalloc.start()
+        assert check(content, instance).leaves == 4 + depth
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] - peaks[0] < 200 * count
+
+
+@pytest.mark.parametrize("target", [1e-320, 0.3])
+def test_thresholds_are_not_cut_where_floats_end(target):
+    instance = mipmech.Instance.from_arrays(
+        [[0.0, 0.0], [1.0, 2.0]], [1.0, 1.0], visible=[0, 1], cost=1.0
+    )
+    enough = 1200 if target < 1e-300 else 80
+    verdict = check(chain(instance, enough, target), instance)
+    assert verdict.reason == "proof.tree cuts finer than floats resolve"
+    assert verdict.leaves == 4 + enough
+    assert check(chain(instance, 40, target), instance).accepted
+
+
+def test_agents_that_wait_are_the_same_again(content):
+    """Whether they are kept as numbers or as bits."""
+    exact = ExactInstance(SAMPLE, lambda: None)
+    everyone = leaves.all_of(Agents(exact, content["proof"], None, Fraction(0)))
+    rng = np.random.default_rng(2)
+    for share in (0.0, 0.01, 0.5, 1.0):
+        kept = np.flatnonzero(rng.uniform(size=len(everyone)) < share)
+        some = everyone.kept(kept, rng.standard_normal(5))
+        again = leaves.Pending.of(some, len(everyone)).agents(everyone)
+        for field in dataclasses.fields(some):
+            one, other = getattr(some, field.name), getattr(again, field.name)
+            assert one.tobytes() == other.tobytes()
+            assert (one.dtype, one.strides) == (other.dtype, other.strides)
 
 
 def test_a_tree_too_large_to_read_is_said_so(content, monkeypatch):

@@ -198,3 +198,10 @@ def test_the_shipped_plans_are_plans(capsys):
         status, out, err = run(capsys, path, "--dry-run", "--json")
         assert status == 0, err
         assert json.loads(out)["broken"] == []
+
+
+@pytest.mark.parametrize("option", [["--dry-run"], []])
+def test_a_plan_that_is_too_long_for_its_time(plan, capsys, option):
+    status, out, err = run(capsys, plan, *option, "--seconds", "0")
+    assert (status, out) == (2, "")
+    assert "0 of 2 instances were read or made in the time allowed" in " ".join(err.split())

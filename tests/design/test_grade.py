@@ -21,7 +21,7 @@ from mipmech import (
     recount,
 )
 from mipmech.cli import main
-from mipmech.design.grade import Optimum, grade
+from mipmech.design.grade import Optimum, certified_optimum, grade
 from mipmech.design.printed import printed
 from mipmech.model import Known, Side
 from mipmech.model.typed_rules import in_known_units, load_rule, written_rule
@@ -263,6 +263,18 @@ def test_a_rule_from_a_file_against_a_certificate(capsys, tmp_path):
     status, out, err = run(capsys, "grade", path, "--rule", tmp_path / "rule.json")
     assert (status, out) == (2, "")
     assert str(tmp_path / "rule.json") in err
+
+
+def test_a_certificate_that_was_not_checked_to_the_end_is_not_called_rejected(tmp_path):
+    path, proof = tmp_path / "sample.json", tmp_path / "proof.json"
+    make_instance("gaussian-mixture", 20, 2, seed=1).save(path)
+    certify(Instance.load(path)).save(proof)
+    with pytest.raises(InputError) as error:
+        certified_optimum(proof, Instance.load(path), seconds=0.0)
+    assert "was not checked to the end" in str(error.value)
+    assert "no fault so far" in str(error.value)
+    assert "rejected" not in str(error.value)
+    assert certified_optimum(proof, Instance.load(path), seconds=1e6).source.endswith("proved")
 
 
 def test_certificates_that_say_nothing_of_this_gain(capsys, tmp_path):

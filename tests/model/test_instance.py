@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 
 from mipmech import InputError, Instance
 from mipmech.model import Known, Smoothing, Units
+from mipmech.model import view as views
+from mipmech.theory.projection import gain_ceiling
 from tests.samples import instances
 
 
@@ -660,3 +662,59 @@ def test_a_failed_save_keeps_the_old_file(tmp_path, monkeypatch):
         sample.save(tmp_path / "a.json")
     assert (tmp_path / "a.json").read_bytes() == before
     assert [p.name for p in tmp_path.iterdir()] == ["a.json"]
+
+
+def wide(rows, columns):
+    """Numbers of very different size, which takes long whole numbers."""
+    rng = np.random.default_rng(1)
+    signs = rng.choice([-1.0, 1.0], (rows, columns))
+    powers = -rng.integers(0, 490, (rows, columns))
+    return np.ldexp(rng.uniform(0.5, 1, (rows, columns)) * signs, powers)
+
+
+@pytest.mark.parametrize("rows", [6, 24])
+@pytest.mark.parametrize("kind", ["twice", "sum"])
+def test_dependent_rows_are_found_without_long_numbers(rows, kind, monkeypatch):
+    """By elimination of whole numbers, 50 rows took minutes to read."""
+    matrix = wide(rows, 60)
+    if kind == "sum":
+        matrix[:2] = np.random.default_rng(2).integers(-9, 10, (2, 60))
+    matrix[-1] = matrix[0] + matrix[1] if kind == "sum" else 2 * matrix[-2]
+
+    def eliminated(*_):
+        raise AssertionError("whole numbers were eliminated")
+
+    monkeypatch.setattr(views, "_without_common_factor", eliminated)
+    assert views.exact_rank(matrix) == rows - 1
+    matrix[-1, 7] = np.nextafter(matrix[-1, 7], 9.0)
+    assert views.exact_rank(matrix) == rows
+
+
+@pytest.mark.parametrize("primes", [(), (2,), (3, 5)])
+def test_what_primes_do_not_tell_is_found_by_elimination(primes, monkeypatch):
+    matrix = wide(5, 9)
+    matrix[-1] = 2 * matrix[-2]
+    quality = np.arange(9.0)
+    seen = views.View(matrix, None, (0, 1, 2, 3))
+    expected = seen.seen_square(quality)
+    monkeypatch.setattr(views, "PRIMES", primes)
+    assert views.exact_rank(matrix) == views.exact_rank(3 * matrix) == 4
+    assert views.View(matrix, None, (0, 1, 2, 3)).seen_square(quality) == expected
+
+
+def test_what_is_seen_of_quality_is_found_once(monkeypatch):
+    """For a view of wide range it takes seconds, and is asked for in many places."""
+    asked = []
+    whole = views.solve_whole
+    monkeypatch.setattr(views, "solve_whole", lambda *given: asked.append(1) or whole(*given))
+    instance = Instance.from_arrays(np.zeros((2, 9)), np.arange(9.0), view=wide(4, 9), cost=1.0)
+    for _ in range(3):
+        gain_ceiling(instance)
+    assert sum(asked) == 1
+
+
+def test_a_general_view_has_few_numbers():
+    """Its arithmetic is exact, and is done before any limit of time is looked at."""
+    said = "view: has 50 rows of 4,001 features; at most 49 can be seen of so many; more columns"
+    with pytest.raises(InputError, match=said):
+        Instance.from_arrays(np.zeros((1, 4001)), np.ones(4001), view=wide(50, 4001), cost=1.0)

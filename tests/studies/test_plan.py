@@ -198,6 +198,33 @@ def test_too_many_jobs(tmp_path, monkeypatch):
         expand(plan_of(tmp_path, TWO_HUNDRED))
 
 
+def test_too_many_numbers_to_make(tmp_path, monkeypatch):
+    """A line of a plan makes a million instances, or huge ones."""
+    text = HEAD + "[[instances]]\nfamily = 'ties'\nagents = [10, 20]\nseed = [1, 2]\n" + TASKS
+    monkeypatch.setattr(jobs, "MOST_MADE", 180)
+    assert len(expand(plan_of(tmp_path, text)).subjects) == 4
+    monkeypatch.setattr(jobs, "MOST_MADE", 179)
+    with pytest.raises(InputError, match=r"makes 180 numbers .* at most 179 are allowed"):
+        expand(plan_of(tmp_path, text))
+
+
+def test_a_plan_is_read_in_the_time_allowed(tmp_path):
+    """A clock that ends after so many looks: no instance is made after it."""
+    plan, made = plan_of(tmp_path, TWO_HUNDRED), []
+
+    class Ending:
+        looks = 8
+
+        @property
+        def left(self):
+            self.looks -= 1
+            return float(self.looks > 0)
+
+    with pytest.raises(InputError, match=f"7 of {len(plan.sources)} instances were read or made"):
+        expand(plan, made.append, timer=Ending())
+    assert len(made) == 7
+
+
 def test_the_same_plan_gives_the_same_jobs(tmp_path):
     one = expand(plan_of(tmp_path, SMALL))
     (tmp_path / "elsewhere").mkdir()

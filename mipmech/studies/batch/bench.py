@@ -49,7 +49,7 @@ def run_plan(
         raise InputError(said, field="part")
     folder = RunFolder.make(default_folder(read) if out is None else out)
     with folder.locked():
-        expansion = expand(read, folder.keep, reading)
+        expansion = expand(read, folder.keep, reading, timer)
         folder.follow(expansion)
         for fault in expansion.broken:
             say(f"no instance: {fault}")

@@ -18,6 +18,7 @@ from importlib.metadata import version
 from typing import Any
 
 from mipmech import untrusted
+from mipmech.budget import Timer
 from mipmech.errors import InputError
 from mipmech.model.families import NAMES
 from mipmech.model.instance import Instance
@@ -29,8 +30,8 @@ from mipmech.tolerances import LARGEST_TABLE
 from mipmech.version import __version__
 
 JOBS = "mipmech/jobs@2"
-# A plan of more jobs is a mistake.
-MOST_JOBS = 1_000_000
+# A plan of more jobs is a mistake, and one that makes more numbers (agents times features).
+MOST_JOBS, MOST_MADE = 1_000_000, 1_000_000_000
 # The answers of these oracles (or engines) depend on HiGHS, called through Pyomo.
 SOLVED = ("milp", "milp-soft", "rounding")
 
@@ -126,22 +127,29 @@ def expand(
     plan: Plan,
     keep: Callable[[Instance], None] | None = None,
     watch: Callable[[int, int], None] | None = None,
+    timer: Timer | None = None,
 ) -> Expansion:
     """The jobs of a plan, instance by instance.
 
     keep : called with every instance once; jobs keep only its digest
     watch : called with the number of sources read, and of all
+    timer : looked at before each source; a plan that is not read to its end has no jobs
     """
     if len(plan.sources) * len(plan.pieces) > MOST_JOBS:
         count = len(plan.sources) * len(plan.pieces)
         said = f"{len(plan.sources):,} instances and {len(plan.pieces):,} tasks make {count:,} jobs"
         raise InputError(f"{said}; at most {MOST_JOBS:,} are allowed", file=plan.path)
+    made = sum(source.numbers for source in plan.sources)
+    if made > MOST_MADE:
+        said = f"makes {made:,} numbers (agents times features); at most {MOST_MADE:,} are allowed"
+        raise InputError(said, file=plan.path, field="instances")
     subjects: dict[str, Subject] = {}
     broken: dict[str, InputError] = {}
     left_out = []
     for place, source in enumerate(plan.sources):
         if watch is not None:
             watch(place, len(plan.sources))
+        _in_time(timer, place, plan)
         try:
             sample = source.load()
         except InputError as error:
@@ -161,16 +169,22 @@ def expand(
             left_out.append(f"{sample.name} is {first.name} under another name")
     if len(broken) == len(subjects):
         raise next(iter(broken.values()))
-    jobs = [
-        _job(piece, subject, broken.get(subject.digest))
-        for subject in subjects.values()
-        for piece in plan.pieces
-    ]
+    jobs = []
+    for subject in subjects.values():
+        _in_time(timer, len(plan.sources), plan)
+        jobs += [_job(piece, subject, broken.get(subject.digest)) for piece in plan.pieces]
     distinct = {job.id: job for job in jobs}
     return Expansion(
         plan.name, plan.text, tuple(subjects.values()), plan.comparisons, tuple(distinct.values()),
         tuple(left_out), tuple(writable(str(error)) for error in broken.values()),
     )  # fmt: skip
+
+
+def _in_time(timer: Timer | None, read: int, plan: Plan) -> None:
+    if timer is not None and timer.left == 0:
+        said = f"{read:,} of {len(plan.sources):,} instances were read or made in the time allowed,"
+        said += " and no job was begun; give more time by --seconds"
+        raise InputError(said, file=plan.path)
 
 
 def _group(sample: Instance) -> str:

@@ -53,6 +53,12 @@ class Source:
     recipe: tuple[tuple[str, Any], ...] = ()
     sample: Instance | None = None
 
+    @property
+    def numbers(self) -> int:
+        """Agents times features of an instance that is to be made; 0 of any other."""
+        made = dict(self.recipe)
+        return made["agents"] * (made["rank"] + made.get("hidden", 1)) if made else 0
+
     def load(self) -> Instance:
         """The instance."""
         if self.sample is not None:
