@@ -72,6 +72,8 @@ bench: $(VENV)/.dev  ## the tables of benchmarks/README.md
 	$(BIN)/python benchmarks/ground.py
 	$(BIN)/python benchmarks/milp.py
 	$(BIN)/python benchmarks/cells.py
+	$(BIN)/python benchmarks/costs.py
+	$(BIN)/python benchmarks/facets.py
 	$(BIN)/python benchmarks/certify_workers.py
 	$(BIN)/python benchmarks/batch.py
 

@@ -1,14 +1,13 @@
-"""Instances: the sample, the quality, what the planner sees, and the JSON file that holds them.
+"""Instances: the sample, the quality, what moves cost, and what the planner sees.
 
-The file format is `mipmech/instance@1`, described in `instances/README.md`. The floats of the file
-are the data, exactly; nothing here rounds or scales them (see `geometry`).
+The floats that are given are the data, exactly; nothing here rounds or scales them (see
+`geometry`). Files are read and written by way of `instance_file`.
 """
 
 from __future__ import annotations
 
 import hashlib
 import io
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -17,38 +16,28 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from mipmech import files, untrusted, validation
-from mipmech.errors import InputError, did_you_mean, shorten
+from mipmech import files, validation
+from mipmech.errors import InputError, shorten
 from mipmech.model import fields, tables
 from mipmech.model import view as views
 from mipmech.model.costs.pricing import Costs, Norm, check_seen, parse_costs
 from mipmech.model.fields import Smoothing
 from mipmech.model.from_table import Choice, FrameColumns
 from mipmech.model.known import Known, parse_known
-from mipmech.model.npy import read_npy
 from mipmech.model.tables import CsvTable
 from mipmech.model.units import Units, parse_units
 from mipmech.model.view import View
 from mipmech.text import clean, short
-from mipmech.tolerances import LARGEST, LARGEST_TABLE, MOST_FEATURES
+from mipmech.tolerances import LARGEST, MOST_FEATURES
 from mipmech.validation import Floats, Numbers, is_plain
 
 FORMAT = "mipmech/instance@1"
 
-REQUIRED = ("format", "name", "agents", "quality")
-REACHES = ("cost", "reach")
-SEEN = ("visible", "projection", "view")
-OPTIONAL = (
-    "features", "quality_offset", "weights", "norm", "effort", "smoothing", "source", "known",
-    "ids", "units",
-)  # fmt: skip
 PER_AGENT = ("agents", "cost", "reach", "weights", "ids")
-FIELDS = (*REQUIRED, *REACHES, *SEEN, *OPTIONAL)
 # Longer names of agents are cut short where they are shown.
 LONGEST_ID = 40
-TABLES = (".csv", ".tsv", ".txt")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -114,9 +103,11 @@ class Instance:
         InputError
             With the file, the field, the row and the remedy.
         """
+        from mipmech.model import instance_file  # noqa: PLC0415  (it makes instances)
+
         file = Path(path)
         try:
-            return parse(_read_json(file), file)
+            return instance_file.read(file)
         except InputError as error:
             raise error.located(file) from None
         except OSError as error:
@@ -528,6 +519,8 @@ class Instance:
         table : str, optional
             The name of the file beside it; by default the instance's with another ending.
         """
+        from mipmech.model import instance_file  # noqa: PLC0415  (it makes instances)
+
         file = Path(path)
         content = self.to_dict()
         if agents not in ("inline", "csv", "npy"):
@@ -560,10 +553,7 @@ class Instance:
             beside = file.with_name(table or f"{file.stem}.{agents}")
             files.write(beside, held)
             content["agents"] = {agents: beside.name}
-        files.write(file, pretty(content).encode())
-
-
-# ------------------------------------------------------------------- reading
+        files.write(file, instance_file.pretty(content).encode())
 
 
 def _content(value: Any) -> Any:
@@ -571,163 +561,7 @@ def _content(value: Any) -> Any:
     return value.to_dict() if isinstance(value, (Smoothing, Known, Units)) else value
 
 
-def _read_json(file: Path) -> dict[str, Any]:
-    text = untrusted.read_text(file, LARGEST_TABLE)
-    try:
-        content = untrusted.json_value(text, finite=False)
-    except untrusted.NotJson:
-        if file.suffix.lower() not in TABLES:
-            raise
-        said = f"is a table; 'mipmech new {clean(file.name)}' makes an instance of it"
-        raise InputError(said) from None
-    if not isinstance(content, dict):
-        raise InputError(f"holds {validation.kind(content)}; an instance file is one JSON object")
-    return content
-
-
-def parse(content: dict[str, Any], file: Path) -> Instance:
-    """The instance of an object that is, or could be, in this file."""
-    if "format" not in content:
-        raise InputError(f'is missing; add "format": "{FORMAT}"', field="format")
-    if content["format"] != FORMAT:
-        said = f'is {validation.kind(content["format"])}; this program reads "{FORMAT}"'
-        if str(content["format"]).startswith("mipmech/certificate"):
-            said = "is that of a certificate, which mipmech check reads; give the instance's file"
-        raise InputError(said, field="format")
-    for key in content:
-        if key not in FIELDS:
-            raise InputError(
-                "is not a field of the format; the fields are "
-                + ", ".join(FIELDS)
-                + did_you_mean(key, FIELDS),
-                field=shorten(key).strip("'\""),
-            )
-    for key in REQUIRED:
-        if key not in content:
-            raise InputError(f"is missing; add {key!r} to the file", field=key)
-    for key in (*REACHES, *SEEN, *OPTIONAL):
-        if key in content and content[key] is None:
-            raise InputError("is null; leave it out, or give it", field=key)
-    agents, features, table = _agents(content, file)
-    tables_of_view = ("projection", "view")
-    seen = {key: validation.rows(content[key], key) for key in tables_of_view if key in content}
-    quality = content["quality"]
-    try:
-        instance = Instance.from_arrays(
-            agents,
-            quality if isinstance(quality, dict) else validation.numbers(quality, "quality"),
-            cost=_per_agent(content, "cost", table),
-            reach=_per_agent(content, "reach", table),
-            norm=content.get("norm", "l2"),
-            effort=_effort(content.get("effort")),
-            visible=content.get("visible"),
-            **seen,
-            weights=_per_agent(content, "weights", table),
-            quality_offset=content.get("quality_offset", 0.0),
-            features=features,
-            name=content["name"],
-            smoothing=content.get("smoothing"),
-            source=content.get("source", ""),
-            known=content.get("known"),
-            ids=_per_agent(content, "ids", table),
-            units=content.get("units"),
-        )
-    except InputError as error:
-        field = error.field if error.field in PER_AGENT else None
-        if table is None or error.row is None or field is None or isinstance(content[field], list):
-            raise
-        raise table.fault(error.message, field, error.row) from None
-    object.__setattr__(instance, "path", file)
-    return instance
-
-
-def _agents(
-    content: dict[str, Any], file: Path
-) -> tuple[NDArray[Any], Sequence[str] | None, CsvTable | None]:
-    agents = content["agents"]
-    features = content.get("features")
-    features = None if features is None else validation.listed(features, "features")
-    if isinstance(agents, list):
-        return validation.rows(agents, "agents"), features, None
-    if not isinstance(agents, dict) or len(agents) != 1 or not {"csv", "npy"} & set(agents):
-        raise InputError(
-            f'is {validation.kind(agents)}; give rows of numbers, or {{"csv": "file.csv"}}, or'
-            ' {"npy": "file.npy"}',
-            field="agents",
-        )
-    ((kind, name),) = agents.items()
-    if not isinstance(name, str):
-        raise InputError(f"{kind!r} is {validation.kind(name)}; give a file's name", field="agents")
-    path = files.beside(file.parent, name)
-    if kind == "npy":
-        return read_npy(path, tables.FIELD), features, None
-    table = tables.read_csv(path, strict=True)
-    if features is not None:
-        chosen = fields.parse_names(features, len(features))
-        for column in chosen:
-            table.place(column, "features")
-        return table.numbers(chosen), chosen, table
-    tables.check_names(table)
-    named = {_column(content, field, table) for field in PER_AGENT[1:]}
-    others = [name for name in table.names if name not in named]
-    chosen = fields.parse_names(others, len(others))
-    hint = "; if that is no feature, list those that are in 'features'"
-    return table.numbers(chosen, hint=hint), chosen, table
-
-
-def _column(content: dict[str, Any], field: str, table: CsvTable | None) -> str | None:
-    """The column of the CSV file that a field names, if it does."""
-    value = content.get(field)
-    if not isinstance(value, dict):
-        return None
-    name = value.get("column")
-    if set(value) != {"column"} or not isinstance(name, str):
-        said = 'is an object; one that names a column is written {"column": "name"}'
-        raise InputError(said, field=field)
-    if table is None:
-        said = f"names the column {shorten(name)}, but the agents are in no CSV file; give a list"
-        raise InputError(said, field=field)
-    table.place(name, field)
-    return name
-
-
-def _effort(value: Any) -> Any:
-    """Prices by feature, a list of them, or the rows of a matrix."""
-    if not isinstance(value, list):
-        return value
-    read = validation.rows if any(isinstance(row, list) for row in value) else validation.numbers
-    return read(value, "effort")
-
-
-def _per_agent(content: dict[str, Any], field: str, table: CsvTable | None) -> Any:
-    """Costs, reaches, weights or ids: a list, a column of the CSV file, or one number for all."""
-    column = _column(content, field, table)
-    if column is not None and table is not None:
-        return (
-            table.texts(column, field) if field == "ids" else table.numbers([column], field)[:, 0]
-        )
-    value = content.get(field)
-    as_it_is = field == "ids" or (field in REACHES and not isinstance(value, list))
-    return value if value is None or as_it_is else validation.numbers(value, field)
-
-
-# ------------------------------------------------------------------- writing
-
-
 def _selects(view: View) -> bool:
     """Whether the rows of B are exactly the selected coordinates, so that `visible` says it all."""
     columns = view.columns or ()
     return np.array_equal(view.matrix, views.from_visible(columns, view.matrix.shape[1]).matrix)
-
-
-def pretty(content: dict[str, Any]) -> str:
-    """JSON with a line per field, and a line per row of a table."""
-    lines = []
-    for key, value in content.items():
-        if isinstance(value, list) and value and isinstance(value[0], list):
-            rows = ",\n    ".join(json.dumps(row) for row in value)
-            text = f"[\n    {rows}\n  ]"
-        else:
-            text = json.dumps(value, ensure_ascii=False)
-        lines.append(f'  "{key}": {text}')
-    return "{\n" + ",\n".join(lines) + "\n}\n"

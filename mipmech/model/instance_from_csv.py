@@ -12,7 +12,8 @@ import numpy as np
 from mipmech import files
 from mipmech.errors import InputError
 from mipmech.model.from_table import STANDARD, Choice
-from mipmech.model.instance import Instance, parse, pretty
+from mipmech.model.instance import Instance
+from mipmech.model.instance_file import parse, pretty
 from mipmech.model.tables import CsvTable
 from mipmech.text import clean, count, listed
 

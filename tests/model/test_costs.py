@@ -615,7 +615,7 @@ def simple(**arguments):
 
 @given(graded())
 def test_files_keep_costs(case):
-    from mipmech.model.instance import parse
+    from mipmech.model.instance_file import parse
 
     instance, mechanism = case
     content = json.loads(json.dumps(instance.to_dict()))
