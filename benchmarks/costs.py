@@ -21,7 +21,7 @@ from mipmech.oracles.cells.engine import GainSearch
 CASES = [
     (family, m, k)
     for k, sizes in (
-        (2, (50, 500, 10_000)), (3, (50, 500, 10_000)), (4, (50, 500, 2_000)), (5, (50, 200)),
+        (2, (50, 500, 10_000)), (3, (50, 500, 10_000)), (4, (50, 500)), (5, (50, 200)),
     )
     for m in sizes
     for family in ("gaussian-mixture", "uniform-ball")
