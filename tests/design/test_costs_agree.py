@@ -10,6 +10,7 @@ from mipmech.checker import check
 from mipmech.model import best_threshold, from_reduced, reduce
 from tests import costs_brute_force
 from tests.conftest import seeds
+from tests.sweep_gain import sweep_gain
 
 GAP = 1e-3
 
@@ -70,6 +71,7 @@ def test_all_agree(lot):
         assert float(found.lower) <= best.at_most + room, seed
         assert best.surely <= found.upper + room, seed
         if instance.costs.norm == "l2":
+            check_on_a_sphere(instance, found, seed)
             continue
         solved = solve(instance, oracle="milp-soft", budget=Budget(60.0))
         assert solved.complete, (seed, solved)
@@ -82,6 +84,20 @@ def test_all_agree(lot):
         dense = solve(instance, oracle="milp", budget=Budget(60.0))
         assert dense.gain <= solved.upper * (1 + 1e-7), seed
         assert best.surely * dense.bound.factor <= float(dense.gain) + 1e-6 * best.at_most, seed
+
+
+def check_on_a_sphere(instance, found, seed):
+    """For l2: an exact sweep of the sample transformed by hand, and rules found by MILPs."""
+    if instance.view.rank <= 2:
+        exact = sweep_gain(costs_brute_force.euclidean(instance))
+        room = 1e-9 * exact.upper
+        assert float(found.lower) <= exact.upper + room, seed
+        assert float(exact.gain) <= found.upper + room, seed
+    size = reduce(instance).p_norm
+    etas = size * np.array([1.0, 0.9, 0.7, 0.4] if instance.view.rank > 1 else [1.0])
+    one = solve(instance, oracle="milp", grid=etas)
+    assert one.complete
+    assert float(one.gain) <= found.upper * (1 + 1e-9), seed
 
 
 @pytest.mark.parametrize("seed", range(40))
