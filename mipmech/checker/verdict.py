@@ -241,10 +241,12 @@ def _cells(
     established = _ceiling(exact, claim, state)
     if established > 0:  # else P w_f is exactly 0, and there is nothing to show
         agents = Agents(exact, proof, claim.eta, claim.band)
-        state.said.append(
-            f"the frame is an orthonormal basis of what the planner sees, to within"
-            f" {at_most(agents.frame_error, 2, 'e')}"
-        )
+        if exact.norm == "l2":
+            error = at_most(agents.frame_error, 2, "e")
+            said = f"the frame is an orthonormal basis of what the planner sees, to within {error}"
+        else:
+            said = "the frame is what the planner sees, times the prices"
+        state.said.append(said)
         tree = Tree(proof, agents.dimension, state.look)
         state.leaves = tree.leaves
         state.said.append(
@@ -259,7 +261,8 @@ def _cells(
             state.said.append(f"no rule in any leaf has a {claim.kind} above {at_most(bound)}")
         elif claim.kind == "gain":
             state.said.append(
-                f"no rule gains more than ‖P w_f‖ times the mean reach, {at_most(established)};"
+                f"no rule gains more than {exact.greatest} times the mean reach,"
+                f" {at_most(established)};"
                 " the leaves need not tell more"
             )
     state.leaf_bound = established
@@ -279,7 +282,8 @@ def _ceiling(exact: ExactInstance, claim: _Claim, state: _State) -> float:
     if claim.kind == "density":
         return 1.0
     if exact.seen_square == 0:
-        state.said.append("P w_f is exactly 0: no rule on what the planner sees changes quality")
+        seen = "P w_f" if exact.norm == "l2" else exact.greatest
+        state.said.append(f"{seen} is exactly 0: no rule on what the planner sees changes quality")
         return 0.0
     return exact.ceiling()
 
@@ -439,7 +443,7 @@ def _regions(proof: dict[str, Any], exact: ExactInstance, claim: _Claim, state: 
     # This is a solver's word, and no bound of a leaf.
     if min(most, _ceiling(exact, claim, state)) > claim.upper:
         reject("a region allows more than the upper bound claimed")
-    state.said.append(f"{len(regions)} intervals of η cover 0 to ‖P w_f‖")
+    state.said.append(f"{len(regions)} intervals of η cover 0 to {exact.greatest}")
     state.said.append(
         f"NOT verified: that no rule in them gains more; this is what"
         f" {text_at(proof, 'solver', 'proof.')} reports"

@@ -64,6 +64,11 @@ class ExactInstance:
         self.seen = self._seen()
         self.seen_square = dot(self.seen, self.lift(self.seen))
 
+    @property
+    def greatest(self) -> str:
+        """The greatest rate, in words."""
+        return "‖P w_f‖" if self.norm == "l2" else "the greatest rate"
+
     def lift(self, vector: list[Fraction]) -> list[Fraction]:
         """M⁻¹ times a vector, M that of the costs: for l2 products of weights are wᵀM⁻¹w'."""
         if self.inverse is not None:

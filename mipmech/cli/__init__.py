@@ -7,12 +7,16 @@ check, 2 bad input. Bad input never shows a traceback.
 
 from __future__ import annotations
 
+import functools
 import io
 import json
 import os
 import re
 import sys
 from collections.abc import Callable
+from typing import Any
+
+import typer.main
 
 from mipmech.cli import bench, design, grade, new, studies
 from mipmech.cli.shell import app
@@ -47,10 +51,16 @@ def main(arguments: list[str] | None = None) -> int:
     return status
 
 
+@functools.cache
+def _parser() -> Any:
+    """The parser of all commands; Typer would make it anew for every call in one process."""
+    return typer.main.get_command(app)
+
+
 def _run(given: list[str]) -> int:
     try:
         # Typer only parses: a command returns its work, and Ctrl-C or a closed pipe come to us.
-        work = app(given, prog_name="mipmech", standalone_mode=False)
+        work = _parser()(given, prog_name="mipmech", standalone_mode=False)
         return (work() or 0) if callable(work) else int(work or 0)
     except InputError as error:
         _complain(error, "--json" in given)

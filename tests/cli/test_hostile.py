@@ -199,6 +199,6 @@ def test_without_memory_there_is_one_line(capsys, monkeypatch):
     def no_memory(*_, **__):
         raise MemoryError
 
-    monkeypatch.setattr("mipmech.model.instance.parse", no_memory)
+    monkeypatch.setattr("mipmech.model.instance_file.parse", no_memory)
     assert main(["show", "good.json"]) == 2
     assert capsys.readouterr().err == "error: there is not enough memory for this\n"
