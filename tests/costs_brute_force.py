@@ -79,6 +79,7 @@ class _Sample:
 
     largest : the largest score of a direction of the dual length one
     slack : the least slack of distances at a vertex
+    unit : a power of two; z, reach, largest and slack are in multiples of it
     """
 
     z: np.ndarray
@@ -86,6 +87,7 @@ class _Sample:
     weight: np.ndarray
     largest: float
     slack: float
+    unit: float
 
 
 def facets(instance) -> list[Facet]:
@@ -135,7 +137,7 @@ def best_soft_density(instance, facet: Facet) -> Bracket:
         near = (distance >= -slack) & (distance <= reach + slack)
         most = np.where(near, np.clip(distance + slack, 0, reach), 0)
         at_most = max(at_most, float((sample.weight @ most).max(initial=0)))
-    return Bracket(surely, at_most)
+    return Bracket(surely * sample.unit, at_most * sample.unit)
 
 
 def best_density(instance, facet: Facet) -> Bracket:
@@ -293,8 +295,10 @@ def _sample(instance) -> _Sample:
     weight = instance.weights[counts] / instance.weights[counts].sum()
     # The largest score of a unit direction.
     largest = np.abs(z).sum(axis=1).max() if instance.costs.norm == "l1" else np.abs(z).max()
+    unit = 2.0 ** np.frexp(largest or reach.max())[1]  # thresholds below are for data of size 1
+    z, reach, largest = z / unit, reach / unit, largest / unit
     slack = 2 * (1 + z.shape[1]) * DEPENDENT * float(largest) + 1e-15 * float(reach.max())
-    return _Sample(z, reach, weight, float(largest), slack)
+    return _Sample(z, reach, weight, float(largest), slack, float(unit))
 
 
 def _seen(instance, vectors: np.ndarray) -> np.ndarray:

@@ -346,3 +346,17 @@ def test_priced_gain_in_two_columns():
     angles = np.linspace(0, 2 * math.pi, 4000)
     rules = np.column_stack([3 * np.cos(angles), 0.5 * np.sin(angles)])
     assert 0.99 * best <= gains(instance, rules).max() <= best * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("norm", ["l1", "linf"])
+@pytest.mark.parametrize("size", [1e-20, 1e20])
+def test_the_size_of_the_data_does_not_matter(norm, size):
+    random = np.random.default_rng(7)
+    agents = random.standard_normal((9, 2))
+    given = {"quality": [1.0, -0.5], "visible": [0, 1], "norm": norm}
+    one = costs_brute_force.best_gain(Instance.from_arrays(agents, cost=2.0, **given))
+    other = costs_brute_force.best_gain(
+        Instance.from_arrays(agents * size, cost=2.0 / size, **given)
+    )
+    assert other.surely == pytest.approx(one.surely * size, rel=1e-7)
+    assert other.at_most == pytest.approx(one.at_most * size, rel=1e-7)

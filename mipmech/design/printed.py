@@ -227,7 +227,7 @@ class _Press:
         # No matrix of features by features: there may be thousands.
         self.columns = np.flatnonzero(weights)
         self.terms = [{j: Decimal(1)} for j in self.columns.tolist()]
-        coefficients, lengths = (weights / self.scale)[self.columns], self.scale[self.columns]
+        coefficients = (weights / self.scale)[self.columns]
         if view.columns is None and found.mechanism.view_weights is not None:
             rows = view.matrix[list(view.rows)]
             short = [[Decimal(f"{w:.{DIGITS}g}") for w in row] for row in rows / self.scale]
@@ -235,14 +235,13 @@ class _Press:
                 self.terms = [{j: w for j, w in enumerate(row) if w} for row in short]
                 self.table = np.array(short, dtype=np.float64)
                 coefficients = np.array(found.mechanism.view_weights)[list(view.rows)]
-                lengths = np.linalg.norm(rows, axis=1)
         if self.table is None:
             moved = instance.agents[np.ix_(counts, self.columns)] - instance.centre[self.columns]
-            values = moved * lengths
+            values = moved * self.scale[self.columns]
         else:
             values = (instance.agents[counts] - instance.centre) @ rows.T
         offsets = np.abs(values).mean(axis=0)
-        self.spreads = np.maximum(2 * offsets, self.reach * lengths)
+        self.spreads = np.maximum(2 * offsets, self.reach * self._lengths(len(offsets)))
         self.coefficients: Floats = coefficients
 
     def rule(self, digits: int, clear: bool) -> PrintedRule:
@@ -281,15 +280,29 @@ class _Press:
         given = self.coefficients.copy()
         for _ in range(2):  # once more without those that do not matter
             given /= np.abs(given).max()
-            fine = self.reach * float(np.linalg.norm(self._by_feature(given))) * 10.0**-digits
+            length = self.instance.costs.length(self._by_feature(given))
+            fine = self.reach * length * 10.0**-digits
             given[np.abs(given) * self.spreads < fine / 2] = 0.0
         return given, fine
 
     def _by_feature(self, given: Floats) -> Floats:
-        """What these coefficients weigh features with; without those that are not used."""
-        if self.table is None:
-            return np.asarray(given * self.scale[self.columns])
-        return np.asarray(given @ self.table * self.scale)
+        """What these coefficients weigh features with, (n,) array."""
+        if self.table is not None:
+            return np.asarray(given @ self.table * self.scale)
+        weights = np.zeros(len(self.scale))
+        weights[self.columns] = given * self.scale[self.columns]
+        return weights
+
+    def _lengths(self, terms: int) -> Floats:
+        """How far each term goes by a move of length 1."""
+        if self.table is None and self.instance.costs.plain:
+            return self.scale[self.columns]
+        one, found = np.zeros(terms), np.empty(terms)
+        for i in range(terms):
+            one[i] = 1.0
+            found[i] = self.instance.costs.length(self._by_feature(one))
+            one[i] = 0.0
+        return found
 
     def _graded(self, rounded: list[Decimal], place: int, digits: int) -> PrintedRule:
         """These coefficients with the best threshold that is a multiple of 10^place."""

@@ -315,11 +315,11 @@ def _orthonormalise_dual(instance: Instance) -> Reduction:
         scale = 2.0 ** np.frexp(np.abs(rows).max(axis=1))[1]
         rows = rows / scale[:, None]
     prices = costs.prices(n)
-    root = np.diag(prices)
+    root, over_root = np.diag(prices), np.diag(1 / prices)
     if costs.matrix is not None:
-        # Prices apart, so that features in units of all sizes do not spoil the factorisation.
-        root = prices[:, None] * np.linalg.cholesky(costs.matrix / prices / prices[:, None])
-    over_root = np.linalg.inv(root)
+        # Prices apart, so that features in units of all sizes spoil neither factor nor inverse.
+        shares = np.linalg.cholesky(costs.matrix / prices / prices[:, None])
+        root, over_root = prices[:, None] * shares, np.linalg.inv(shares) / prices
     dual = rows @ over_root.T
     turned = np.linalg.qr((dual / np.linalg.norm(dual, axis=1)[:, None]).T)[0].T.copy()
     turned *= np.sign(turned[np.arange(len(turned)), np.abs(turned).argmax(axis=1)])[:, None]

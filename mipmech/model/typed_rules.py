@@ -20,9 +20,10 @@ import numpy as np
 
 from mipmech import files, untrusted, validation
 from mipmech.errors import InputError, did_you_mean, shorten
+from mipmech.model.costs.response import product
 from mipmech.model.instance import Instance
 from mipmech.model.mechanism import Mechanism
-from mipmech.rationals import clamped, fractions
+from mipmech.rationals import clamped
 from mipmech.tolerances import LARGEST_CERTIFICATE, LARGEST_IN_RULES, OUT_OF_VIEW
 
 # On a general view, weights that are this near to what the planner can compute, as a share of their
@@ -244,11 +245,11 @@ class OnSight:
         """
         if not self.off:
             return 0.0
-        quality = fractions(instance.quality)
-        rates = [
-            sum(w * q for w, q in zip(weights, quality, strict=True)) / sum(w * w for w in weights)
-            for weights in (self.weights, self.mechanism.exact_weights(instance))
-        ]
+        rates = []
+        for weights in (self.weights, self.mechanism.exact_weights(instance)):
+            given = {j: w for j, w in enumerate(weights) if w}
+            step = instance.costs.respond(given, instance.exact_quality).step
+            rates.append(product(step, instance.exact_quality))
         return abs(float(rates[0] / rates[1] - 1)) if rates[1] else math.inf
 
 
@@ -276,14 +277,22 @@ def on_sight(instance: Instance, given: Sequence[Fraction]) -> OnSight:
     rows = list(instance.view.rows)
     matrix = instance.view.matrix[rows]
     sizes = np.abs(matrix).max(axis=1)
-    v[rows] = np.linalg.lstsq((matrix / sizes[:, None]).T, rounded)[0] / sizes
+    costs = instance.costs
+    scaled = costs.as_euclidean(matrix / sizes[:, None])
+    v[rows] = np.linalg.lstsq(scaled.T, costs.as_euclidean(rounded[None])[0])[0] / sizes
     if not v.any():
         return OnSight(Mechanism(tuple(rounded), 0.0), shift, weights, 1.0)
     mechanism = Mechanism.on_view(instance, v, 0.0)
     missed = [w - e for w, e in zip(weights, mechanism.exact_weights(instance), strict=True)]
     shift += sum((d * Fraction(float(c)) for d, c in zip(missed, instance.centre, strict=True)))
-    off = math.sqrt(sum(d * d for d in missed) / sum(w * w for w in weights))
+    off = math.sqrt(_square(instance, missed) / _square(instance, weights))
     return OnSight(mechanism, shift, weights, off if off > OUT_OF_VIEW else 0.0)
+
+
+def _square(instance: Instance, weights: Sequence[Fraction]) -> Fraction:
+    """N(w)², by which weights are near to each other or not."""
+    given = {j: w for j, w in enumerate(weights) if w}
+    return instance.costs.respond(given, {}).square if given else Fraction(0)
 
 
 def _sees(seen: list[str] | tuple[str, ...]) -> str:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from mipmech import Instance, Mechanism, best_threshold, recount
+from mipmech import Instance, Mechanism, best_threshold, certify, grade, recount
 from mipmech.errors import InputError
 from mipmech.model import Side, densest_threshold, from_reduced, reduce, to_reduced
 from mipmech.model.geometry import seen_square
@@ -726,3 +726,37 @@ def test_views_whose_rows_prices_hide_are_refused(price):
     both = Instance.from_arrays(agents, quality, effort=prices, view=apart, cost=1.0)
     again, _ = to_reduced(reduce(both), from_reduced(reduce(both), [0.6, 0.8], 0.0))
     assert again == pytest.approx([0.6, 0.8], abs=1e-9)
+
+
+def test_a_matrix_of_features_in_very_unequal_units():
+    """The factor and its inverse are found for features of like price."""
+    small, large = 1e-14, 1e11
+    matrix = [[small**2, 0.1 * small * large], [0.1 * small * large, large**2]]
+    sample = Instance.from_arrays(
+        [[0.0, 0.0], [1 / small, 1 / large]], [small, large], view=[[small, -large]], cost=1.0,
+        effort=np.array(matrix),
+    )  # fmt: skip
+    assert reduce(sample).rounding.basis < 1e-14
+
+
+@pytest.mark.parametrize("norm", ["l2", "l1", "linf"])
+@pytest.mark.parametrize("price", [1e-30, 1e-3, 1.0, 1e3, 1e16, 1e25])
+def test_rules_are_printed_in_the_digits_that_prices_ask_for(norm, price):
+    sample = Instance.from_arrays(
+        [[0, 0.3 / price], [1 / 3 / price, 0.1 / price]], [price, price], visible=[0, 1], cost=1.0,
+        norm=norm, effort=[price, price],
+    )  # fmt: skip
+    rule = certify(sample).printed
+    assert rule.share >= 0.999
+    assert max(len(w.normalize().as_tuple().digits) for w in rule.weights.values()) <= 4
+
+
+def test_typed_rules_of_a_view_are_near_in_units_of_cost():
+    """A cheap feature's weight is small beside a dear one's, and counts all the same."""
+    sample = Instance.from_arrays(
+        [[0, 0, 0], [1e-8, -0.5, 0], [0, 0.7, 0]], [1e8, 1, 0], view=[[1e8, 1, 0]], cost=1.0,
+        effort=[1e8, 1, 1], features=["a", "b", "c"],
+    )  # fmt: skip
+    assert float(grade(sample, {"a": 1e8, "b": 1}, threshold=1).recount.gain) > 0
+    with pytest.raises(InputError, match="no combination of what the planner sees"):
+        grade(sample, {"a": 1e8, "b": -1}, threshold=1)

@@ -721,6 +721,25 @@ class TestOddCases:
         assert found.lower == other.density
         assert found.status == "optimal"
 
+    @pytest.mark.parametrize(
+        ("agents", "quality", "cost", "norm"),
+        [
+            ([[0, 0, 0], [0, 0, -2], [0, 0, 0]], [0, -0.5, -0.5], [1.1, 0.7, 0.77], "linf"),
+            ([[0, 1], [0, 1], [0, 1], [1, -1]], [0, -0.5], [0.8, 0.83, 0.6, 0.43], "l1"),
+            ([[-1, -1], [-1, 0], [-1, 1]], [0.5, -1], [0.63, 0.57, 0.93], "l2"),
+        ],
+    )
+    def test_open_agents_at_one_point(self, agents, quality, cost, norm):
+        """Only the sum of those inside varies over the cell, and it must be cut all the same."""
+        instance = Instance.from_arrays(
+            np.array(agents, float),
+            quality,
+            visible=list(range(len(quality))),
+            cost=cost,
+            norm=norm,
+        )
+        assert certified(instance).status == "optimal"
+
     @pytest.mark.parametrize("gap", [-0.1, 1.0, math.nan])
     def test_gaps_that_make_no_sense(self, gap):
         with pytest.raises(InputError):

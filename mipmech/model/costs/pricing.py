@@ -17,7 +17,7 @@ from mipmech.model.costs import chebyshev, euclidean, manhattan
 from mipmech.model.costs.response import Response, Sparse
 from mipmech.model.named import by_name
 from mipmech.model.view import View
-from mipmech.rationals import fractions
+from mipmech.rationals import clamped, fractions, sqrt_bounds
 from mipmech.text import listed
 from mipmech.tolerances import DEAREST, DEPENDENT, LARGEST, MOST_ROWS, SMALLEST
 from mipmech.validation import Flags, Floats, Numbers
@@ -116,6 +116,26 @@ class Costs:
         if self.norm == "linf":
             return chebyshev.respond(weights, prices)
         return euclidean.respond(weights, prices, self._inverse)
+
+    def as_euclidean(self, weights: Floats) -> Floats:
+        """Vectors whose Euclidean products are the dual ones of these weights, for l2.
+
+        weights : (rows, n) array
+        """
+        if self.effort is None:
+            return weights
+        prices = self.prices(weights.shape[1])
+        if self.matrix is None:
+            return np.asarray(weights / prices)
+        shares = np.linalg.cholesky(self.matrix / prices / prices[:, None])
+        return np.linalg.solve(shares, (weights / prices).T).T
+
+    def length(self, weights: Floats) -> float:
+        """N(w) of weights on all features, in floats."""
+        if self.plain:
+            return float(np.linalg.norm(weights))
+        exact = {int(j): Fraction(float(weights[j])) for j in np.flatnonzero(weights)}
+        return clamped(sqrt_bounds(self.respond(exact, {}).square)[1]) if exact else 0.0
 
     def steepest_square(self, view: View, quality: Floats) -> Fraction:
         """The square of the greatest quality gained per unit of cost, ‖P w_f‖² for the paper's."""

@@ -336,6 +336,12 @@ def _bound(  # type: ignore[no-untyped-def]
     t = 0.0
     for j in range(d):
         t += unit[j] * inside[2 + j]
+    # Open agents may all be at one point while the sum of those inside still varies.
+    spread = 0.0
+    for j in range(d):
+        spread += widths[j] * abs(inside[2 + j] - t * dual[j])
+    if spread > FINEST_RATE * bound:
+        rough = True
     # Of second order: what lies along the centre's direction, and p.
     along += abs(t) + bound
     for j in range(d):
