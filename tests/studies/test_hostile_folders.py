@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from mipmech.cli import main
 from mipmech.studies.batch.folder import LOCK, MARK, PLANS, RECORDS
 from tests.conftest import ROOT
+from tests.report.runs import line
 
 SQUARE = str(ROOT / "instances" / "tiny" / "square.json")
 COMPARE = [
@@ -98,3 +101,31 @@ def _content(place):
     if place.is_file():
         return place.read_bytes()
     return {path.name: path.read_bytes() for path in place.iterdir()}
+
+
+def test_a_mark_with_half_a_character(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(COMPARE) == 0
+    (tmp_path / "run" / MARK).write_text('{"format": "mipmech/run@1", "plan": "\\ud800p"}')
+    capsys.readouterr()
+    for command in READERS:
+        assert main(command) in (0, 2)
+        assert capsys.readouterr().err.count("\n") <= 1
+
+
+def test_a_call_that_nobody_asked_for(tmp_path, monkeypatch, capsys):
+    """A record of the comparison's own job may hold an η that the comparison has not."""
+    monkeypatch.chdir(tmp_path)
+    assert main(COMPARE) == 0
+    records = tmp_path / "run" / RECORDS
+    changed = []
+    for text in records.read_text().splitlines():
+        content = json.loads(text)
+        del content["check"]
+        for call in (content.get("result") or {}).get("calls", []):
+            call["eta_fraction"] = 0.75
+        changed.append(line(content))
+    records.write_bytes(b"".join(changed))
+    capsys.readouterr()
+    assert main([*COMPARE, "--json"]) in (0, 1)
+    assert json.loads(capsys.readouterr().out)["format"]

@@ -41,7 +41,7 @@ from mipmech.studies.batch.records import (
     instance_file,
     typed,
 )
-from mipmech.text import harmless
+from mipmech.text import harmless, writable
 
 FORMAT = "mipmech/run@1"
 MARK, PLANS, RECORDS, LOCK = "run.json", "plans", "records.jsonl", "lock"
@@ -115,7 +115,7 @@ class RunFolder:
         if content.get("format") != FORMAT:
             raise InputError(f"its format is not {FORMAT!r}", file=self.path / MARK)
         plan = content.get("plan")
-        return plan if isinstance(plan, str) else None
+        return writable(plan) if isinstance(plan, str) else None
 
     def follow(self, expansion: Expansion) -> None:
         """Store a plan, which the run follows from now on."""

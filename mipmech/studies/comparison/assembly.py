@@ -38,7 +38,9 @@ def assemble(
     """
     mine = [job for job in jobs if job.fault is None and _belongs(job, settings)]
     found = [records[job.id] for job in mine if job.id in records]
-    runs = [run_of(record) for record in found if record.task == "ask"]
+    runs = [
+        _asked(run_of(record), settings.eta_fractions) for record in found if record.task == "ask"
+    ]
     certified = {
         (record.instance.digest, record.options["eta_fraction"]): reference_of(record)
         for record in found
@@ -65,6 +67,11 @@ def assemble(
         doubts=tuple(doubts),
         left_out=tuple(left_out),
     )
+
+
+def _asked(run: Run, fractions: Sequence[float]) -> Run:
+    """A run without calls that nobody asked for: a folder of strangers may hold some."""
+    return replace(run, calls=tuple(c for c in run.calls if c.eta_fraction in fractions))
 
 
 def _belongs(job: Job, settings: ComparisonSettings) -> bool:
