@@ -112,21 +112,23 @@ class Milp(FeasibleOracle):
             said = f"is {self.norm}, which approximates a sphere; the facets of {geometry.norm} are"
             raise InputError(f"{said} exact: give exact, or leave it out", field="norm")
         searches: list[Search] = []
-        for part in parts_at(geometry, eta):
+        parts, stop = parts_at(geometry, eta), Stop.FINISHED
+        for part in parts:
             # What one facet has need not be found again on the next.
             before = max(searches, key=lambda search: search.best, default=None)
             search = Search(part, self.goal(part), timer, before.best if before else 0.0)
             searches.append(search)
-            stop = self.searched(search, timer.budget)
+            ended = self.searched(search, timer.budget)
+            stop = ended if stop is Stop.FINISHED else stop
             if before is None and search.found is None:
                 search.look(1, thorough=False)
-            if stop is not Stop.FINISHED:
+            if timer.left == 0:
                 break
         if timer.interrupted:
             stop = Stop.INTERRUPTED
         best = max(searches, key=lambda search: (search.found is not None, search.best))
         upper = max(search.goal.exactly(search.upper) for search in searches)
-        if len(searches) < len(parts_at(geometry, eta)):
+        if len(searches) < len(parts):  # the time is over, and these are open
             upper = max(upper, best.goal.exactly(best.goal.most))
         work = {
             "cones_counted": sum(search.work for search in searches),
