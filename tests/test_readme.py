@@ -67,7 +67,8 @@ def timeless(block: str) -> list[str]:
 
     Where lines are broken hangs on how many digits a time has, so it does not count. Nor do shares
     in a comparison: which of two equally dense margins a heuristic meets first, and so its gain,
-    hangs on the last bit of a processor's linear algebra.
+    hangs on the last bit of a processor's linear algebra; so do the last digits of a rule that a
+    local search found.
     """
     work = r"[\d:.]+ s\b|[\d,]+ (?=cones counted|models solved|nodes|leaves|workers)|[\d.,]+ [kM]B"
     shares = r"\b[01]\.\d{2,3}\b|\d+%"
@@ -75,6 +76,8 @@ def timeless(block: str) -> list[str]:
     for command, shown in commands(block):
         kept = re.sub(work, "… ", " ".join(shown.split()))
         kept = re.sub(shares, "…", kept) if command.startswith("mipmech compare ") else kept
+        if command.startswith("mipmech learn "):
+            kept = re.sub(r"\d+\.\d{5,}", lambda digits: f"{float(digits[0]):.4g}", kept)
         words += [command, *kept.split()]
     return words
 

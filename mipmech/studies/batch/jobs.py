@@ -32,6 +32,8 @@ from mipmech.version import __version__
 JOBS = "mipmech/jobs@2"
 # A plan of more jobs is a mistake, and one that makes more numbers (agents times features).
 MOST_JOBS, MOST_MADE = 1_000_000, 1_000_000_000
+# So many instances are read whatever the time, so that a run without any still tells what it lacks.
+ANYHOW = 20
 # The answers of these oracles (or engines) depend on HiGHS, called through Pyomo.
 SOLVED = ("milp", "milp-soft", "rounding")
 
@@ -133,7 +135,8 @@ def expand(
 
     keep : called with every instance once; jobs keep only its digest
     watch : called with the number of sources read, and of all
-    timer : looked at before each source; a plan that is not read to its end has no jobs
+    timer : looked at before each source but the first few; a plan that is not read to its end has
+        no jobs
     """
     if len(plan.sources) * len(plan.pieces) > MOST_JOBS:
         count = len(plan.sources) * len(plan.pieces)
@@ -181,7 +184,7 @@ def expand(
 
 
 def _in_time(timer: Timer | None, read: int, plan: Plan) -> None:
-    if timer is not None and timer.left == 0:
+    if read >= ANYHOW and timer is not None and timer.left == 0:
         said = f"{read:,} of {len(plan.sources):,} instances were read or made in the time allowed,"
         said += " and no job was begun; give more time by --seconds"
         raise InputError(said, file=plan.path)
