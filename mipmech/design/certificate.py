@@ -39,6 +39,7 @@ from mipmech.model.edge_of_reach import Fragile, fragile
 from mipmech.model.geometry import Geometry, geometry_of
 from mipmech.model.grading import Recount
 from mipmech.model.instance import Instance
+from mipmech.model.masses import masses
 from mipmech.model.mechanism import Mechanism
 from mipmech.oracles.base import Level, infeasible
 from mipmech.rationals import relative_gap, round_down, round_up
@@ -505,7 +506,7 @@ def certify_density(
     """
     from mipmech.oracles.cells.engine import density_search  # noqa: PLC0415  (numba is slow to import)
     from mipmech.oracles.shared.facets import only_slices  # noqa: PLC0415
-    from mipmech.oracles.shared.slices import masses, slice_at  # noqa: PLC0415
+    from mipmech.oracles.shared.slices import slice_at  # noqa: PLC0415
 
     geometry = geometry_of(sample)
     only_slices(geometry, "a certificate at η")

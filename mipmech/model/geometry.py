@@ -27,6 +27,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -44,6 +45,10 @@ from mipmech.rationals import (
 )
 from mipmech.tolerances import BAND, EPSILON, NOISE, SAFETY, SMALLEST_SPREAD, UNDERFLOW
 from mipmech.validation import Floats, frozen
+
+if TYPE_CHECKING:
+    from mipmech.model.requirements import Demands
+    from mipmech.model.requirements.required import RequirementsLike
 
 # The order of each norm, and of the one that is dual to it.
 ORDER: dict[Norm, float] = {"l2": 2, "l1": 1, "linf": np.inf}
@@ -91,6 +96,8 @@ class Geometry:
         A power of two.
     rounding : RoundingBound
         Bounds on the rounding of the reduction.
+    demands : Demands or None
+        What is demanded of rules; None if any rule is allowed.
     """
 
     instance: Instance
@@ -103,6 +110,7 @@ class Geometry:
     transfer: Floats | None
     unit: float
     rounding: RoundingBound
+    demands: Demands | None = None
 
     @property
     def centre(self) -> Floats:
@@ -217,19 +225,27 @@ def reduce(instance: Instance) -> Geometry:
     )  # fmt: skip
 
 
-def geometry_of(sample: object) -> Geometry:
-    """A sample in reduced coordinates, however it is given.
+def geometry_of(sample: object, require: RequirementsLike | None = None) -> Geometry:
+    """A sample in reduced coordinates, however it is given, with what is demanded of rules.
 
     Parameters
     ----------
     sample : Instance, Geometry, str or Path
         The sample, or the name of its file.
+    require : Requirements, mapping, str or Path, optional
+        What is demanded of rules, or the name of its file; by default what a geometry already has.
 
     Raises
     ------
     InputError
-        If it is something else, or a file that holds no instance.
+        If it is something else, or a file that holds no instance; or if the requirements do not fit
+        the instance.
     """
+    if require is not None:
+        from mipmech.model.requirements import Requirements, demands_of  # noqa: PLC0415  (it builds on this)
+
+        geometry = geometry_of(sample)
+        return replace(geometry, demands=demands_of(geometry.instance, Requirements.of(require)))
     if isinstance(sample, Geometry):
         return sample
     if isinstance(sample, (str, Path)):

@@ -55,7 +55,7 @@ def best_threshold(instance: Instance, mechanism: Mechanism) -> Recount:
     >>> found.mechanism.threshold, found.covered.tolist()
     (1.0, [0, 1, 2])
     """
-    mechanism = _of_usual_length(mechanism)
+    mechanism = of_usual_length(mechanism)
     direction = ExactDirection(instance, mechanism)
     ends = direction.scores + direction.limits
     # At its own end, agent i alone brings ω_i ℓ_i, however small it is beside the others' sum.
@@ -64,7 +64,7 @@ def best_threshold(instance: Instance, mechanism: Mechanism) -> Recount:
     return best_of_levels(direction, mechanism, ends, slack, direction.right_end, alone)
 
 
-def _of_usual_length(mechanism: Mechanism) -> Mechanism:
+def of_usual_length(mechanism: Mechanism) -> Mechanism:
     """The same direction, in weights whose thresholds floats can hold."""
     largest = max(map(abs, mechanism.weights))
     if 1 / LARGEST <= largest <= LARGEST:
@@ -111,7 +111,7 @@ def best_of_levels(
             break
         here = start(i)
         near = np.flatnonzero(np.abs(ends - levels[i]) <= doubt + slack[i])
-        for threshold in {here, _step_inward(direction, here, near)}:
+        for threshold in {here, step_inward(direction, here, near)}:
             found = direction.recount(mechanism, threshold)
             if best is None or found.moved > best.moved:
                 best = found
@@ -164,7 +164,7 @@ def _running(values: Floats) -> tuple[Floats, Floats]:
     return total, np.concatenate([[0.0], np.cumsum(error)])
 
 
-def _step_inward(direction: ExactDirection, threshold: float, agents: Numbers) -> float:
+def step_inward(direction: ExactDirection, threshold: float, agents: Numbers) -> float:
     """The largest float threshold, from this one down, that is within reach of all these agents."""
     while True:
         lost = agents[direction.sides(threshold, agents) == Side.BEYOND]
@@ -214,7 +214,7 @@ def densest_threshold(instance: Instance, mechanism: Mechanism, widen: float = 0
     >>> found.recount.density == found.upper == Fraction(2, 3)
     True
     """
-    mechanism = _of_usual_length(mechanism)
+    mechanism = of_usual_length(mechanism)
     direction = ExactDirection(instance, mechanism)
     starts = direction.scores
     ends = starts + direction.limits

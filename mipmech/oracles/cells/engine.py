@@ -191,7 +191,7 @@ class CellsSoft(Cells):
 def density_search(
     geometry: Geometry, eta: float, timer: Timer, most: float = math.inf, keep: bool = False
 ) -> tuple[CellSearch, Keeper, Stop]:
-    """Search for the densest mechanism at η; values are whole weights (`slices.Masses`)."""
+    """Search for the densest mechanism at η; values are whole weights (`masses.Masses`)."""
     return _search_at([Density.on(slice_at(geometry, eta))], eta, timer, most, keep)
 
 

@@ -44,7 +44,7 @@ ONE_DIRECTION = 1e-8
 
 
 class Explorer(Incumbent):
-    """A question at η as a heuristic sees it; values are whole weights (`slices.Masses`).
+    """A question at η as a heuristic sees it; values are whole weights (`masses.Masses`).
 
     tried : the directions counted so far
     lot : the best number of directions to try at once

@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 
 from mipmech.model.edge_of_reach import steady
 from mipmech.model.grading import Recount
+from mipmech.model.masses import Masses, masses
 from mipmech.model.mechanism import Mechanism
 from mipmech.model.thresholds import best_threshold, densest_threshold
 from mipmech.oracles.shared.cones import Ranges, soft_stab, stab
 from mipmech.oracles.shared.facets import Part
-from mipmech.oracles.shared.slices import Masses, masses
 from mipmech.rationals import round_down
 from mipmech.tolerances import EPSILON
 from mipmech.validation import Floats
@@ -59,7 +59,7 @@ UP = 1 + 8 * EPSILON
 
 @dataclass(frozen=True, eq=False)
 class Density:
-    """The weight of the agents in the margin, in whole numbers (`slices.Masses`)."""
+    """The weight of the agents in the margin, in whole numbers (`masses.Masses`)."""
 
     part: Part
     mass: Masses

@@ -1,0 +1,107 @@
+"""Requirements on one instance: the exact test of a rule, and what searches need to know."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from mipmech.model.grading import Recount
+from mipmech.model.instance import Instance
+from mipmech.model.mechanism import Mechanism
+from mipmech.model.requirements.directions import Cone, places_of, weights_of
+from mipmech.model.requirements.kind import Failure
+from mipmech.model.requirements.required import Requirements
+from mipmech.model.requirements.shares import Shares
+
+
+@dataclass(frozen=True, eq=False)
+class Demands:
+    """What is demanded of rules on an instance; make it with `demands_of`.
+
+    Attributes
+    ----------
+    instance : Instance
+    requirements : Requirements
+    cone : Cone or None
+        The directions that are allowed; None if all are.
+    shares : Shares or None
+        Limits on who is accepted; None if there are none.
+    """
+
+    instance: Instance
+    requirements: Requirements
+    cone: Cone | None
+    shares: Shares | None
+
+    def failures(self, found: Recount) -> list[Failure]:
+        """How a rule fails, in rationals; nothing if it meets all requirements.
+
+        Parameters
+        ----------
+        found : Recount
+            The exact outcome of the rule.
+        """
+        missed = [failure for kind in self.requirements for failure in kind.failures(found)]
+        for own in self.requirements.own:
+            if not own.holds(found):
+                missed.append(Failure("own", Fraction(0), f"{own.name} does not hold"))
+        return missed
+
+    def met(self, found: Recount) -> bool:
+        """Whether a rule meets all requirements, exactly.
+
+        Parameters
+        ----------
+        found : Recount
+            The exact outcome of the rule.
+        """
+        return not self.failures(found)
+
+    def repaired(self, mechanism: Mechanism) -> Mechanism | None:
+        """The rule with its weights put into the cone; None if none is left but 0.
+
+        Parameters
+        ----------
+        mechanism : Mechanism
+            A rule whose weights may be a little outside.
+        """
+        if self.cone is None:
+            return mechanism
+        columns = self.instance.view.columns is not None
+        weights = mechanism.weights if columns else mechanism.view_weights
+        assert weights is not None
+        if self.cone.allows(weights_of(self.instance, mechanism)):
+            return mechanism
+        inside = self.cone.repaired(weights)
+        if not any(inside):
+            return None
+        if columns:
+            return replace(mechanism, weights=tuple(inside))
+        return Mechanism.on_view(self.instance, inside, mechanism.threshold)
+
+
+def demands_of(instance: Instance, requirements: Requirements | None) -> Demands | None:
+    """Requirements resolved against an instance; None if nothing is demanded.
+
+    Parameters
+    ----------
+    instance : Instance
+        The sample.
+    requirements : Requirements or None
+        What is demanded of rules.
+
+    Raises
+    ------
+    InputError
+        If they name features or groups that the instance does not have, or contradict each other.
+    """
+    if not requirements:
+        return None
+    for kind in requirements:
+        kind.check(instance)
+    pairs = list(dict.fromkeys(pair for kind in requirements for pair in kind.pairs(instance)))
+    cone = Cone(places_of(instance), tuple(pairs)) if pairs else None
+    if cone is not None:
+        cone.check()
+    shares = Shares.of(instance, requirements.accepted, requirements.parity)
+    return Demands(instance, requirements, cone, shares)

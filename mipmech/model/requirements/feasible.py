@@ -1,0 +1,168 @@
+"""The best threshold of a direction among those with which the rule meets all requirements.
+
+Between two consecutive ends score_i + reach_i the accepted agents stay, nobody leaves the margin,
+and every move grows. So for a rate that is not negative some end is a best threshold, or one above
+everybody (nobody accepted, gain 0). One sort gives the accepted mass at every end; floats rank the
+ends, and rationals decide. Where the rate is negative, gain is lost with every move, and the end
+with the least movement is taken: any rule that meets the requirements is better than none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+
+import numpy as np
+
+from mipmech.model.edge_of_reach import steady
+from mipmech.model.grading import ExactDirection, Recount
+from mipmech.model.mechanism import Mechanism
+from mipmech.model.requirements.demands import Demands
+from mipmech.model.requirements.shares import Shares
+from mipmech.model.thresholds import of_usual_length, soft_profile, step_inward
+from mipmech.rationals import exact_sum
+from mipmech.tolerances import EPSILON, STEADY_LOSS
+from mipmech.validation import Flags, Floats
+
+# Levels tried where rounding hides which agents are accepted; those that it does not hide follow.
+LEVELS_TRIED = 60
+# A threshold above everybody is this share of the largest reach above the last end.
+ABOVE = 0.125
+
+
+def best_feasible(demands: Demands, mechanism: Mechanism) -> Recount | None:
+    """The threshold of greatest gain along a direction with which all requirements are met.
+
+    A direction a little outside of the cone of allowed ones is put into it first.
+
+    Parameters
+    ----------
+    demands : Demands
+        What is demanded of rules.
+    mechanism : Mechanism
+        The direction; its threshold is ignored.
+
+    Returns
+    -------
+    Recount or None
+        None if no threshold will do.
+    """
+    return _best(demands, mechanism, dense=False)
+
+
+def densest_feasible(demands: Demands, mechanism: Mechanism) -> Recount | None:
+    """The threshold of greatest density along a direction with which all requirements are met.
+
+    Parameters
+    ----------
+    demands : Demands
+        What is demanded of rules.
+    mechanism : Mechanism
+        The direction; its threshold is ignored.
+    """
+    return _best(demands, mechanism, dense=True)
+
+
+def steady_feasible(demands: Demands, found: Recount, most_loss: float = STEADY_LOSS) -> Recount:
+    """`steady`, unless that would fail a requirement.
+
+    Parameters
+    ----------
+    demands : Demands
+        What is demanded of rules.
+    found : Recount
+        A rule that meets it.
+    most_loss : float
+        As for `steady`.
+    """
+    stepped = steady(found, most_loss)
+    return stepped if stepped is found or demands.met(stepped) else found
+
+
+def _best(demands: Demands, mechanism: Mechanism, dense: bool) -> Recount | None:
+    inside = demands.repaired(of_usual_length(mechanism))
+    if inside is None:
+        return None
+    direction = ExactDirection(demands.instance, inside)
+    levels = _Levels(direction, dense)
+    harmful = not dense and direction.line.rise < 0
+
+    def value(found: Recount) -> Fraction:
+        moved = found.density if dense else found.moved
+        return -moved if harmful else moved
+
+    best: Recount | None = None
+    for threshold, most in levels.thresholds(demands.shares, harmful):
+        if best is not None and value(best) >= most:
+            break
+        found = direction.recount(inside, threshold)
+        if (best is None or value(found) > value(best)) and demands.met(found):
+            best = found
+    return best
+
+
+class _Levels:
+    """The ends along a direction, ranked by what they are worth.
+
+    ends : (m,) array
+    sure : (m,) array, what each is worth at least, were its agents as counted
+    """
+
+    def __init__(self, direction: ExactDirection, dense: bool) -> None:
+        self.direction = direction
+        self.ends: Floats = direction.scores + direction.limits
+        self.doubt: Floats = 2 * direction.error
+        moved, mass = soft_profile(direction, self.ends, self.doubt)
+        if dense:
+            self.sure: Floats = mass - 16 * EPSILON * mass
+            return
+        # At its own end, agent i alone brings ω_i ℓ_i, however small it is beside the others' sum.
+        weights = direction.instance.weights / float(exact_sum(direction.instance.weights))
+        worth = np.maximum(moved, weights * direction.limits)
+        self.sure = worth - 16 * EPSILON * (np.abs(self.ends * mass) + np.abs(worth))
+
+    def thresholds(self, shares: Shares | None, harmful: bool) -> Iterator[tuple[float, float]]:
+        """Thresholds that may do, the best first, and what they and all after them have at most.
+
+        If moves are harmful, the order is the other way round, and worth counts as a loss.
+        """
+        direction, ends = self.direction, self.ends
+        worth = -self.sure if harmful else self.sure
+        possible, clear = self._accepted(shares)
+        chosen = np.flatnonzero(possible)
+        # Of levels worth the same, the lowest.
+        chosen = chosen[np.lexsort((ends[chosen], -worth[chosen]))]
+        hidden = 0
+        for i in chosen.tolist():
+            hidden += not clear[i]
+            if not clear[i] and hidden > LEVELS_TRIED:
+                continue
+            here = direction.right_end(i)
+            near = np.flatnonzero(np.abs(ends - ends[i]) <= self.doubt + self.doubt[i])
+            for threshold in dict.fromkeys((step_inward(direction, here, near), here)):
+                yield threshold, float(worth[i])
+        # Above everybody.
+        last = int(ends.argmax())
+        room = ABOVE * float(direction.limits.max()) + 4 * float(self.doubt.max())
+        yield direction.threshold(float(ends[last]) + room), 0.0
+
+    def _accepted(self, shares: Shares | None) -> tuple[Flags, Flags]:
+        """At which ends the accepted may meet the limits, and where that is beyond doubt."""
+        m = len(self.ends)
+        if shares is None:
+            return np.ones(m, bool), np.ones(m, bool)
+        counts = np.flatnonzero(shares.mass > 0)
+        ends, doubt = self.ends[counts], self.doubt[counts]
+        table = np.zeros((len(counts), len(shares.totals)))
+        table[np.arange(len(counts)), shares.members[counts]] = shares.mass[counts]
+        order = np.argsort(-ends, kind="stable")
+        total = np.vstack([np.zeros(table.shape[1]), np.cumsum(table[order], axis=0)])
+        descending, widest = -ends[order], float(doubt.max())
+        room = self.doubt + widest
+        # As many as surely pass at this end, and as many as may.
+        fewest = np.searchsorted(descending, -(self.ends + room), side="left")
+        most = np.searchsorted(descending, -(self.ends - room), side="right")
+        at_most = shares.fitting(total[most])
+        clear = (most - fewest <= 1) & (shares.mass > 0)
+        possible = at_most | ((most - fewest > 1) & (shares.mass > 0))
+        return possible, clear & at_most
