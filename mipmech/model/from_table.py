@@ -16,6 +16,7 @@ from mipmech import validation
 from mipmech.errors import InputError, did_you_mean, shorten
 from mipmech.model import fields
 from mipmech.model.costs.pricing import Norm
+from mipmech.model.groups import FIELD
 from mipmech.model.tables import CsvTable, unknown_column
 from mipmech.model.units import standard_prices, standardised
 from mipmech.text import count
@@ -91,6 +92,14 @@ class FrameColumns:
         """A column as texts."""
         return self._kept([str(value) for value in self._column(name, field)])
 
+    def entries(self, name: str, field: str) -> list[Any]:
+        """A column of labels; whole numbers that gaps have made floats are whole numbers again."""
+        values = self._values(name, field)
+        if values.dtype.kind == "f":
+            return [int(v) if v.is_integer() else v for v in values.tolist()]
+        # Dates would become the numbers of their nanoseconds.
+        return list(values) if values.dtype.kind in "mM" else list(values.tolist())
+
     def _kept(self, entries: list[str]) -> list[str]:
         return entries if self.kept is None else [entries[row] for row in self.kept]
 
@@ -153,6 +162,7 @@ class Choice:
     view: Sequence[Mapping[str, float]] | ArrayLike | None = None
     weights: ArrayLike | str | None = None
     ids: Sequence[str | int] | str | None = None
+    groups: Sequence[str] | None = None
     features: Sequence[str] | None = None
     standardise: bool = False
     quality_offset: float = 0.0
@@ -196,10 +206,20 @@ class Choice:
                 raise InputError(f"{said} {instead} from names to numbers", field=field)
         return [name for name in names if name in used]
 
+    def groupings(self) -> list[str]:
+        """The columns that say who belongs to which group."""
+        names: list[str] = []
+        for name in [] if self.groups is None else validation.listed(self.groups, FIELD):
+            if str(name) in names:
+                raise InputError(f"has {shorten(str(name))} twice; give it once", field=FIELD)
+            names.append(str(name))
+        return names
+
     def used(self, names: Sequence[str]) -> dict[str, str]:
-        """All columns that must hold numbers, and the field that each is for."""
+        """All columns that must have no gaps, and the field that each is for."""
         single = {"cost": self.cost, "reach": self.reach, "weights": self.weights}
-        found = {name: field for field, name in single.items() if isinstance(name, str)}
+        found = dict.fromkeys(self.groupings(), FIELD)
+        found |= {name: field for field, name in single.items() if isinstance(name, str)}
         for name, field in found.items():
             if name not in names:
                 raise unknown_column(name, names, field)
@@ -215,7 +235,8 @@ class Choice:
         if not self.drop_blank:
             name = next(name for name in used if gaps[0] in table.gaps([name]))
             more = f", and {count(len(gaps) - 1, 'more row')} with gaps" * (len(gaps) > 1)
-            said = f"has no number under {shorten(name)}{more}; fill in what is missing, or leave"
+            what = "label" if used[name] == FIELD else "number"
+            said = f"has no {what} under {shorten(name)}{more}; fill in what is missing, or leave"
             said += " such rows out (--drop-blank, in Python drop_blank=True)"
             raise table.fault(said, used[name], gaps[0])
         if len(gaps) == table.size:
@@ -281,6 +302,7 @@ class Choice:
             "features": features,
             "ids": table.labels() if self.ids is None else per_agent("ids"),
             "units": units,
+            "groups": {name: table.entries(name, FIELD) for name in self.groupings()},
         }
 
 

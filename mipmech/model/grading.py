@@ -290,6 +290,32 @@ class Recount:
         """The share of agents who pass in the end."""
         return _mass(self.instance, self.accepted)
 
+    def accepted_by(self, name: str) -> dict[str, Fraction]:
+        """The share of each group that passes in the end, by weight; exact.
+
+        Groups whose weights are all 0 are left out.
+
+        Parameters
+        ----------
+        name : str
+            The grouping, one of the instance's ``groups``.
+
+        Examples
+        --------
+        >>> sample = Instance.from_arrays(
+        ...     [[0.0], [0.5], [1.0]], [1.0], visible=[0], cost=1.0, groups={"sex": ["f", "m", "f"]}
+        ... )
+        >>> recount(sample, Mechanism((1.0,), 1.5)).accepted_by("sex")
+        {'f': Fraction(1, 2), 'm': Fraction(1, 1)}
+        """
+        weights, accepted = self.instance.weights, self.accepted
+        found = {}
+        for label, agents in self.instance.groups.named(name).parts():
+            total = exact_sum(weights[agents])
+            if total:
+                found[label] = exact_sum(weights[agents[accepted[agents]]]) / total
+        return found
+
     @cached_property
     def accepted_quality(self) -> Fraction | None:
         """E[f | accepted] after the moves (the paper's Discussion); None if nobody passes."""
@@ -345,7 +371,11 @@ class Recount:
 
     def to_dict(self) -> dict[str, Any]:
         """The figures as floats."""
-        quality = self.accepted_quality
+        quality, groups = self.accepted_quality, self.instance.groups
+        rates = {
+            name: {label: float(share) for label, share in self.accepted_by(name).items()}
+            for name in groups
+        }
         return {
             "mechanism": self.mechanism.to_dict(),
             "density": float(self.density),
@@ -354,6 +384,7 @@ class Recount:
             "accepted_share": float(self.accepted_share),
             "accepted_quality": None if quality is None else float(quality),
             "covered": self.covered.tolist(),
+            **({"groups": rates} if groups else {}),
         }
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import io
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
@@ -25,6 +25,7 @@ from mipmech.model import view as views
 from mipmech.model.costs.pricing import Costs, Norm, check_seen, parse_costs
 from mipmech.model.fields import Smoothing
 from mipmech.model.from_table import Choice, FrameColumns
+from mipmech.model.groups import FIELD, Groups, Labels, parse_groups
 from mipmech.model.known import Known, parse_known
 from mipmech.model.tables import CsvTable
 from mipmech.model.units import Units, parse_units
@@ -72,6 +73,8 @@ class Instance:
         Names of the agents, one each, for people to read.
     units : Units or None
         The user's units, if the features are standardised.
+    groups : Mapping of str to Grouping
+        Groups of the agents by name, such as "sex"; empty if none are given.
     """
 
     name: str
@@ -88,6 +91,7 @@ class Instance:
     path: Path | None = None
     ids: tuple[str, ...] | None = None
     units: Units | None = None
+    groups: Groups = field(default_factory=Groups)
 
     @classmethod
     def load(cls, path: str | Path) -> Instance:
@@ -135,6 +139,7 @@ class Instance:
         known: Known | Mapping[str, Any] | None = None,
         ids: Sequence[str | int] | None = None,
         units: Units | Mapping[str, Any] | None = None,
+        groups: Mapping[str, Labels] | None = None,
     ) -> Instance:
         """An instance from arrays.
 
@@ -180,6 +185,8 @@ class Instance:
         units : Units or mapping, optional
             The user's units, if the features are standardised. A mapping here, as for ``smoothing``
             and ``known``, is the object of an instance file.
+        groups : mapping of str to sequence of str or int, optional
+            Groups of the agents: a name and a label for each agent, of which only the text counts.
 
         Examples
         --------
@@ -221,6 +228,7 @@ class Instance:
             known=None if known is None else parse_known(_content(known)),
             ids=None if ids is None else fields.parse_ids(ids, m),
             units=None if units is None else parse_units(_content(units), n),
+            groups=Groups() if groups is None else parse_groups(groups, m),
         )
 
     @classmethod
@@ -239,6 +247,7 @@ class Instance:
         weights: ArrayLike | str | None = None,
         features: Sequence[str] | None = None,
         ids: Sequence[str | int] | str | None = None,
+        groups: Sequence[str] | None = None,
         standardise: bool = False,
         quality_offset: float = 0.0,
         drop_blank: bool = False,
@@ -285,6 +294,9 @@ class Instance:
         ids : str or sequence, optional
             The column that names the agents, or a list; by default the index of a pandas frame,
             unless it only counts the rows and none is left out.
+        groups : sequence of str, optional
+            Columns of text or whole numbers that say to which group an agent belongs, such as
+            ``["sex", "race"]``; no features, unless they are named as such, too.
         standardise : bool
             Whether to measure features in standard deviations from their means (every agent counts
             once, divided by m).
@@ -318,8 +330,8 @@ class Instance:
         """
         choice = Choice(
             quality=quality, cost=cost, reach=reach, norm=norm, effort=effort, visible=visible,
-            view=view, weights=weights, ids=ids, features=features, standardise=standardise,
-            quality_offset=quality_offset, drop_blank=drop_blank,
+            view=view, weights=weights, ids=ids, groups=groups, features=features,
+            standardise=standardise, quality_offset=quality_offset, drop_blank=drop_blank,
         )  # fmt: skip
         if standardise and projection is not None:
             said = "is orthogonal in one set of units only; with standardise, give 'view'"
@@ -332,7 +344,7 @@ class Instance:
                 source=source, smoothing=smoothing, known=known,
             )  # fmt: skip
         except InputError as error:
-            if error.row is None or error.line or error.field not in PER_AGENT:
+            if error.row is None or error.line or error.field not in (*PER_AGENT, FIELD):
                 raise
             raise kept.fault(error.message, error.field, error.row) from None
 
@@ -383,7 +395,7 @@ class Instance:
         ids = None if self.ids is None else tuple(self.ids[row] for row in rows)
         return replace(
             self, name=name, agents=agents, costs=self.costs.of(rows), weights=weights, ids=ids,
-            known=None, path=None,
+            groups=self.groups.of(rows), known=None, path=None,
         )  # fmt: skip
 
     def __repr__(self) -> str:
@@ -454,7 +466,10 @@ class Instance:
         are given, they stand in the place of the costs, and the text "reach" follows. Unless the
         length of a move is Euclidean, there follow the norm's name, the numbers of rows and of
         columns of ``effort`` (two int64; 0, 0 if all prices are 1; prices are one row) and its
-        entries.
+        entries. Where groups are given, there follow the text "groups" and the number of groupings
+        (int64), then for each grouping, by name: its name, its number of labels (int64), the labels
+        in the order of their characters, and every agent's place among them (int64). Names and
+        labels are in UTF-8, each after its number of bytes (int64).
         """
         smoothed = list(self.smoothing.to_dict().values()) if self.smoothing else []
         sizes = [self.size, self.width, len(self.view.matrix), int(bool(smoothed))]
@@ -471,6 +486,7 @@ class Instance:
             total.update(self.costs.norm.encode())
             total.update(np.array(np.atleast_2d(effort).shape, dtype="<i8").tobytes())
             total.update((np.asarray(effort, dtype="<f8") + 0.0).tobytes())
+        self.groups.digest_into(total)
         return total.hexdigest()
 
     def to_dict(self) -> dict[str, Any]:
@@ -499,6 +515,8 @@ class Instance:
             result["units"] = self.units.to_dict()
         if self.ids is not None:
             result["ids"] = list(self.ids)
+        if self.groups:
+            result["groups"] = self.groups.to_dict()
         result["agents"] = self.agents.tolist()
         return result
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from mipmech import files, untrusted, validation
 from mipmech.errors import InputError, did_you_mean, shorten
 from mipmech.model import fields, tables
+from mipmech.model.groups import FIELD, Labels, check_name, parse_grouping
 from mipmech.model.instance import FORMAT, PER_AGENT, Instance
 from mipmech.model.npy import read_npy
 from mipmech.model.tables import CsvTable
@@ -26,7 +27,7 @@ REACHES = ("cost", "reach")
 SEEN = ("visible", "projection", "view")
 OPTIONAL = (
     "features", "quality_offset", "weights", "norm", "effort", "smoothing", "source", "known",
-    "ids", "units",
+    "ids", "units", "groups",
 )  # fmt: skip
 FIELDS = (*REQUIRED, *REACHES, *SEEN, *OPTIONAL)
 TABLES = (".csv", ".tsv", ".txt")
@@ -97,6 +98,7 @@ def parse(content: dict[str, Any], file: Path) -> Instance:
             known=content.get("known"),
             ids=_per_agent(content, "ids", table),
             units=content.get("units"),
+            groups=_groups(content, len(agents), table),
         )
     except InputError as error:
         field = error.field if error.field in PER_AGENT else None
@@ -134,16 +136,16 @@ def _agents(
             table.place(column, "features")
         return table.numbers(chosen), chosen, table
     tables.check_names(table)
-    named = {_column(content, field, table) for field in PER_AGENT[1:]}
+    named = {_column(content.get(field), field, table) for field in PER_AGENT[1:]}
+    named |= {_column(value, FIELD, table) for value in _groupings(content).values()}
     others = [name for name in table.names if name not in named]
     chosen = fields.parse_names(others, len(others))
     hint = "; if that is no feature, list those that are in 'features'"
     return table.numbers(chosen, hint=hint), chosen, table
 
 
-def _column(content: dict[str, Any], field: str, table: CsvTable | None) -> str | None:
-    """The column of the CSV file that a field names, if it does."""
-    value = content.get(field)
+def _column(value: Any, field: str, table: CsvTable | None) -> str | None:
+    """The column of the CSV file that the value of a field names, if it does."""
     if not isinstance(value, dict):
         return None
     name = value.get("column")
@@ -167,7 +169,7 @@ def _effort(value: Any) -> Any:
 
 def _per_agent(content: dict[str, Any], field: str, table: CsvTable | None) -> Any:
     """Costs, reaches, weights or ids: a list, a column of the CSV file, or one number for all."""
-    column = _column(content, field, table)
+    column = _column(content.get(field), field, table)
     if column is not None and table is not None:
         return (
             table.texts(column, field) if field == "ids" else table.numbers([column], field)[:, 0]
@@ -175,6 +177,31 @@ def _per_agent(content: dict[str, Any], field: str, table: CsvTable | None) -> A
     value = content.get(field)
     as_it_is = field == "ids" or (field in REACHES and not isinstance(value, list))
     return value if value is None or as_it_is else validation.numbers(value, field)
+
+
+def _groupings(content: dict[str, Any]) -> dict[str, Any]:
+    """The object of groups; empty only if there is none."""
+    value = content.get(FIELD, {})
+    if not isinstance(value, dict) or (FIELD in content and not value):
+        said = "is empty" if value == {} else f"is {validation.kind(value)}"
+        remedy = 'give labels by name, as in {"sex": ["f", "m", "f"]}, or leave it out'
+        raise InputError(f"{said}; {remedy}", field=FIELD)
+    return value
+
+
+def _groups(content: dict[str, Any], size: int, table: CsvTable | None) -> dict[str, Labels] | None:
+    """Labels by name: lists, or columns of the CSV file."""
+    found: dict[str, Labels] = {}
+    for name, value in _groupings(content).items():
+        column = _column(value, FIELD, table)
+        if column is None or table is None:
+            found[name] = value
+            continue
+        try:
+            found[name] = parse_grouping(check_name(name), table.texts(column, FIELD), size)
+        except InputError as error:
+            raise table.fault(error.message, FIELD, error.row) from None
+    return found or None
 
 
 def pretty(content: dict[str, Any]) -> str:

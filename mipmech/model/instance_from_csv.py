@@ -65,6 +65,7 @@ def instance_from_csv(table: CsvTable, choice: Choice, file: Path, name: str) ->
     by_reference = _by_reference(instance, table, choice)
     refers = _says(by_reference, instance, file, table.path)
     single = {choice.ids, choice.cost, choice.reach, choice.weights, *instance.feature_names}
+    single |= set(choice.groupings())
     unused = tuple(name for name in table.names if name and name not in single)
     said = list(_doubts(instance, choice.ids))
     if left_out:
@@ -166,6 +167,8 @@ def _by_reference(instance: Instance, table: CsvTable, choice: Choice) -> dict[s
         column = getattr(choice, field)
         if isinstance(column, str):
             content[field] = {"column": column}
+    if "groups" in content:
+        content["groups"] = {name: {"column": name} for name in choice.groupings()}
     return content
 
 

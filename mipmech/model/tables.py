@@ -124,6 +124,10 @@ class CsvTable:
         """A column as it stands, without blanks around the cells."""
         return [cell.strip() for cell in map(itemgetter(self.place(name, field)), self.lines)]
 
+    def entries(self, name: str, field: str = FIELD) -> list[str]:
+        """A column of labels."""
+        return self.texts(name, field)
+
     def numbers(self, names: Sequence[str], field: str = FIELD, hint: str = "") -> Floats:
         """Columns of numbers, one row per agent; the hint is for a column that is all text."""
         places = [self.place(name, field) for name in names]
