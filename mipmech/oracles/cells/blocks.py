@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,55 @@ Symbols = NDArray[np.uint8]
 
 
 @dataclass(frozen=True, eq=False)
+class Allowed:
+    """Which rules are allowed, as the compiled code takes it.
+
+    mass : (c, m) array of whole numbers, the mass of every agent in every class; c = 0 if it does
+        not matter who is accepted
+    totals : (c,) array, the mass of each class
+    limits : (3,) array, the least and the greatest mass accepted, and by how much the accepted
+        shares of classes may differ
+    rows : (r, d) array; shift, room : (r,) arrays: for each row a·v + shift ≥ 0 is demanded, where
+        the left side is known to within room
+    strict : whether some direction meets all rows with room to spare
+    """
+
+    mass: Floats
+    totals: Floats
+    limits: Floats
+    rows: Floats
+    shift: Floats
+    room: Floats
+    strict: bool
+
+    @classmethod
+    def all(cls, dimension: int, agents: int) -> Allowed:
+        """Every rule is."""
+        none = np.empty(0)
+        rows = np.empty((0, dimension))
+        return cls(np.empty((0, agents)), none, np.zeros(3), rows, none, none, strict=False)
+
+    def only(self, agents: Agents | Numbers) -> Allowed:
+        """The same with only these agents."""
+        return replace(self, mass=np.take(self.mass, agents, axis=1))
+
+    def sampled(self, agents: Agents | Numbers) -> Allowed:
+        """About the same for a sample of the agents: limits are as large a share of it."""
+        if not len(self.totals):
+            return self.only(agents)
+        mass = np.take(self.mass, agents, axis=1)
+        share = float(mass.sum() / self.totals.sum())
+        low, high, within = self.limits
+        limits = np.array([math.floor(low * share), math.ceil(high * share), within])
+        return replace(self, mass=mass, totals=np.maximum(mass.sum(axis=1), 1.0), limits=limits)
+
+    @property
+    def demanding(self) -> bool:
+        """Whether some rules may not be."""
+        return len(self.totals) > 0 or len(self.rows) > 0
+
+
+@dataclass(frozen=True, eq=False)
 class CellProblem:
     """What is maximised, and over which directions v of length 1 in R^d.
 
@@ -41,6 +90,7 @@ class CellProblem:
     finest : scores that differ by less are not told apart
     norm : `kernel.L2`, L1 or LINF: that of the costs, to which the length of v is dual
     boxes : (r, 2d) array, centres and half-widths of the boxes to search, if not the whole cube
+    allowed : which rules are
     """
 
     kind: int
@@ -55,6 +105,11 @@ class CellProblem:
     finest: float = 2.0**-46
     norm: int = kernel.L2
     boxes: Floats | None = None
+    allowed: Allowed = cast(Allowed, None)  # every rule
+
+    def __post_init__(self) -> None:
+        if cast(Any, self.allowed) is None:
+            object.__setattr__(self, "allowed", Allowed.all(*self.y.shape))
 
     @cached_property
     def lengths(self) -> Floats:
@@ -111,10 +166,15 @@ class CellProblem:
         Returns the values of the directions, (n,) array, as floats.
         """
         d, m = self.y.shape
-        values = np.empty(len(v))
+        values, allowed = np.empty(len(v)), self.allowed
+        classes = len(allowed.totals)
         kernel.climb(
-            self.kind, self.norm, *map(_own, (self.y, self.shift, self.reach, self.weight, self.p)),
-            v, steps, values, np.empty(d), np.zeros((1, d + 2)), *_sorting(m),
+            self.kind, self.norm, *map(_own, (
+                self.y, self.shift, self.reach, self.weight, allowed.mass, self.p, allowed.totals,
+                allowed.limits, allowed.rows, allowed.shift,
+            )),
+            allowed.strict, v, steps, values, np.empty(d), np.zeros((1, d + 2 + classes)),
+            np.empty((3, classes)), *_sorting(m),
         )  # fmt: skip
         return values
 
@@ -123,7 +183,12 @@ class CellProblem:
         return replace(
             self, y=np.take(self.y, agents, axis=1), shift=self.shift[agents],
             slack=self.slack[agents], reach=self.reach[agents], weight=self.weight[agents],
+            allowed=self.allowed.only(agents),
         )  # fmt: skip
+
+    def sampled(self, agents: Numbers) -> CellProblem:
+        """The problem with a sample of the agents: about the same directions are good."""
+        return replace(self.only(agents), allowed=self.allowed.sampled(agents))
 
 
 TOUCH = 2.0**-30
@@ -156,8 +221,10 @@ def roots(problem: CellProblem) -> list[Block]:
     low, high = problem.thresholds
     agents = np.arange(problem.y.shape[1], dtype=np.int32)
 
+    sums = d + 2 + len(problem.allowed.totals)
+
     def block(centre: Floats, half: Floats) -> Block:
-        return Block(centre, half, low, high, agents, np.zeros(d + 2), math.inf)
+        return Block(centre, half, low, high, agents, np.zeros(sums), math.inf)
 
     if d == 0:
         return [block(np.zeros(0), np.zeros(0))]
@@ -229,9 +296,12 @@ def search(problem: CellProblem, block: Block, orders: Orders) -> Searched:
     d, m = problem.dimension, len(block.agents)
     # Agents that are still open in a node are written behind those of its parent.
     room = 6 * m + 4096
-    y, index = np.empty((d, room)), np.empty(room, np.int32)
+    allowed = problem.allowed
+    classes, rows = len(allowed.totals), len(allowed.rows)
+    y, mass, index = np.empty((d, room)), np.empty((classes, room)), np.empty(room, np.int32)
     shift, slack, reach, weight, lengths = (np.empty(room) for _ in range(5))
     y[:, :m] = np.take(problem.y, block.agents, axis=1)
+    mass[:, :m] = np.take(allowed.mass, block.agents, axis=1)
     np.take(problem.lengths, block.agents, out=lengths[:m], mode="clip")
     for own, every in (
         (shift, problem.shift), (slack, problem.slack), (reach, problem.reach),
@@ -241,26 +311,30 @@ def search(problem: CellProblem, block: Block, orders: Orders) -> Searched:
     index[:m] = block.agents
     # A frame per level: box, sure sums, thresholds, where its agents are, and what is to be done.
     levels = kernel.DEPTH + 1
-    centres, halves, sums = np.empty((levels, d)), np.empty((levels, d)), np.empty((levels, d + 2))
+    centres, halves = np.empty((levels, d)), np.empty((levels, d))
+    sums = np.empty((levels, d + 2 + classes))
     lows, highs = np.empty(levels), np.empty(levels)
     begins, counts, cuts, done = (np.empty(levels, np.int64) for _ in range(4))
     centres[0], halves[0], sums[0] = block.centre, block.half, block.sure
     lows[0], highs[0] = block.low, block.high
     # Every node adds to what was seen, and once the budget is spent, no node is cut any more.
     code = np.empty(max(orders.budget, 0) // kernel.A_NODE + 2 * levels, np.uint8)
-    left = np.empty((MOST_LEFT + 2 * levels, 3 * d + 6))
+    left = np.empty((MOST_LEFT + 2 * levels, 3 * d + 6 + classes))
     agents = np.empty(min(max(orders.budget, 0), MOST_AGENTS_LEFT) + 2 * room, np.int32)
     best = np.zeros(d)
     few = kernel.MOST_TILTED
     length, opened, closed, seen, value = kernel.search_block(
-        problem.kind, problem.norm, y, shift, slack, reach, weight, lengths, index, m,
+        problem.kind, problem.norm, y, shift, slack, reach, weight, mass, lengths, index, m,
         centres, halves, sums, lows, highs, begins, counts, cuts, done,
         _own(problem.p), _own(orders.rates), problem.band,
-        orders.cut, orders.factor, problem.finest, orders.touch,
+        *map(_own, (allowed.totals, allowed.limits, allowed.rows, allowed.shift, allowed.room)),
+        allowed.strict, orders.cut, orders.factor, problem.finest, orders.touch,
         orders.budget, MOST_LEFT, MOST_AGENTS_LEFT,
         np.empty(d), np.empty(d), np.empty(d), np.empty(d + 1), np.empty(d + 2), np.empty(d + 2),
         np.empty(d), np.empty(d + 1), np.empty(few), np.empty((few, 2)), np.empty((2, d + 1)),
         np.empty(m), *_sorting(m),
+        np.empty(classes), np.empty(m, np.int64), np.empty(m), np.empty(m, np.int64),
+        np.empty((3, classes)), np.empty(m), np.empty(rows, np.bool_), np.empty(rows),
         code, left, agents, best,
     )  # fmt: skip
     left = left[:opened].copy()

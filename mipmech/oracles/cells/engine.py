@@ -73,10 +73,12 @@ from mipmech.model.costs.pricing import Norm
 from mipmech.model.edge_of_reach import steady
 from mipmech.model.geometry import Geometry, sizes
 from mipmech.model.grading import Recount
-from mipmech.model.mechanism import Mechanism, from_reduced
+from mipmech.model.mechanism import Mechanism, from_reduced, to_reduced
+from mipmech.model.requirements.feasible import best_feasible, steady_feasible
 from mipmech.model.thresholds import best_threshold
 from mipmech.oracles.base import Answer, FeasibleOracle, grade
 from mipmech.oracles.cells import kernel
+from mipmech.oracles.cells.allowed import restricted
 from mipmech.oracles.cells.blocks import CellProblem
 from mipmech.oracles.cells.compiling import warm
 from mipmech.oracles.cells.search import DIRECTIONS, CellSearch
@@ -301,10 +303,11 @@ def gain_problem(geometry: Geometry, etas: Floats | None = None) -> CellProblem:
     rates = np.empty(0) if etas is None else np.sort(etas)
     # What v·p may be off by, and the band within which η counts as met.
     band = geometry.rounding.p + (2 * geometry.band + 64 * EPSILON) * geometry.p_norm
-    return CellProblem(
+    problem = CellProblem(
         kernel.GAIN, z, np.zeros(z.shape[1]), slack, reach, geometry.weight[counts].copy(),
         geometry.p.copy(), rates, band, norm=NORMS[geometry.norm],
     )  # fmt: skip
+    return restricted(problem, geometry, np.flatnonzero(counts))
 
 
 @dataclass(eq=False)
@@ -330,16 +333,33 @@ class GainSearch:
         # A step off the edge that costs more would keep the gap from closing.
         self.most_loss = min(STEADY_LOSS, gap / 4)
         factor = 1 / (1 - gap) * (1 - ROOM)
+        demands = self.geometry.demands
+        in_cone = demands is not None and demands.cone is not None
         self.search = CellSearch(
-            self.problem, self._offer, self.timer, factor=factor, keep=self.keep, tell=self.tell
-        )
+            self.problem, self._offer, self.timer, factor=factor, keep=self.keep, tell=self.tell,
+            put_right=self._put_right if in_cone else None,
+        )  # fmt: skip
 
     def _offer(self, v: Floats, _estimate: float) -> float:
-        geometry = self.geometry
+        geometry, demands = self.geometry, self.geometry.demands
         along = from_reduced(geometry, v, 0.0)
-        found = steady(best_threshold(geometry.instance, along), self.most_loss)
+        if demands is None:
+            found = steady(best_threshold(geometry.instance, along), self.most_loss)
+        else:
+            met = best_feasible(demands, along)
+            if met is None:
+                return self.search.nothing
+            found = steady_feasible(demands, met, self.most_loss)
         self.best.offer(found)
         return max(0.0, round_down(found.gain / Fraction(geometry.unit)))
+
+    def _put_right(self, v: Floats) -> Floats:
+        """Directions, (n, k), as near ones in the cone that is demanded."""
+        demands = self.geometry.demands
+        assert demands is not None
+        inside = [demands.repaired(from_reduced(self.geometry, u, 0.0)) for u in v]
+        kept = [to_reduced(self.geometry, found)[0] for found in inside if found is not None]
+        return np.array(kept or v[:1])
 
     def run(self, most: float = math.inf, executor: Executor | None = None) -> Stop:
         """Search until the gap is reached, the time is over, or ``most`` nodes were searched.
@@ -348,14 +368,30 @@ class GainSearch:
         """
         if executor is not None:
             ExecutorPool(executor, warm).wake()
-        self.search.look(self.geometry.steepest[None, :])
+        seeds = self.geometry.steepest[None, :] if self.geometry.p_norm else None
+        self.search.look(seeds)
+        if self.search.best < 0 and seeds is not None:
+            # Perhaps nobody need be accepted: then any direction will do.
+            self.search.try_direction(
+                (self._put_right(seeds) if self.search.put_right else seeds)[0], 0.0
+            )
         return self.search.run(self.timer.budget.threads, most, executor)
 
     @property
     def lower(self) -> Fraction:
-        """The exact gain of the best mechanism found; 0 without one."""
+        """The exact gain of the best mechanism found; 0 without one.
+
+        Below 0 only if rules must meet requirements, and the best that is known does harm.
+        """
         found = self.best.recount
-        return Fraction(0) if found is None else max(Fraction(0), found.gain)
+        if found is None:
+            return Fraction(0)
+        return found.gain if self.geometry.demands is not None else max(Fraction(0), found.gain)
+
+    @property
+    def infeasible(self) -> bool:
+        """Whether no rule meets the requirements, according to the search."""
+        return self.search.best < 0 and self.search.finished and self.search.closed < 0
 
     @property
     def upper(self) -> Fraction:
@@ -368,5 +404,5 @@ def gain_above(search: CellSearch, geometry: Geometry) -> Fraction:
     problem = search.problem
     moved = float(problem.weight @ problem.reach) * (1 + 1e-9)
     doubt = _doubt(problem) * geometry.p_norm_bounds[1] + geometry.rounding.p * moved
-    upper = Fraction(search.upper) * RELATIVE + Fraction(doubt)
+    upper = Fraction(max(0.0, search.upper)) * RELATIVE + Fraction(doubt)
     return upper * Fraction(geometry.unit)

@@ -56,6 +56,12 @@ MOST_TILTED = 64
 # A side this short (the whole has 2), or a window of this share of the scale, is not cut again:
 # rounding would take over.
 SHORTEST = 2.0**-44
+# Sets of open agents are tried one by one if there are no more of them than this.
+FEW_SETS = 6
+# An open agent may go either way, is accepted in any case, or is not accepted in any case.
+FREE, ALWAYS, NEVER = 0, 1, 2
+# Accepted shares of classes are compared with this much room, for rounding.
+ALIKE = 1e-12
 # Neither is a side over which u·p changes by a smaller share, if no agent's score changes either.
 FINEST_RATE = 2.0**-34
 
@@ -226,23 +232,150 @@ def _ranges(y, shift, slack, start, count, unit, dual, widths, cosine, t, low, h
 
 
 @_inner
+def _together(  # type: ignore[no-untyped-def]
+    values, unsure, unknown, out, mass, passed, totals, limits, fate, memory, keys, order, spare
+):  # fmt: skip
+    """The most that unsure agents bring together, accepted within the limits; −1 if none fit.
+
+    values : what each brings if accepted; ``passed``: the masses surely accepted, by class
+    limits : the least and the greatest mass accepted in all, and by how much shares may differ
+    fate : receives whether each is accepted `ALWAYS`, `NEVER`, or is `FREE`
+    """
+    classes = totals.shape[0]
+    low, high, within = limits[0], limits[1], limits[2]
+    least, most, floor, ceiling, total = 0.0, 0.0, 0.0, 1.0, 0.0
+    for g in range(classes):
+        memory[0, g] = passed[g]
+    for i in range(unknown):
+        total += values[i]
+        for g in range(classes):
+            memory[0, g] += mass[g, out + unsure[i]]
+    for g in range(classes):
+        least += passed[g]
+        most += memory[0, g]
+        floor = max(floor, passed[g] / totals[g])
+        ceiling = min(ceiling, memory[0, g] / totals[g])
+    if least > high or most < low or floor - ceiling > within + ALIKE:
+        return -1.0
+    # No class may be above the one that can have least, nor below the one that has most.
+    fits = most <= high
+    for g in range(classes):
+        memory[1, g] = totals[g] * (ceiling + within + ALIKE)
+        memory[2, g] = totals[g] * (floor - within - ALIKE)
+        if memory[0, g] > memory[1, g]:
+            fits = False
+    for i in range(unknown):
+        own = 0.0
+        needed, barred = False, False
+        for g in range(classes):
+            share = mass[g, out + unsure[i]]
+            own += share
+            if share > 0.0:
+                needed = needed or memory[0, g] - share < memory[2, g]
+                barred = barred or passed[g] + share > memory[1, g]
+        needed = needed or most - own < low
+        barred = barred or least + own > high
+        if needed and barred:
+            return -1.0
+        fate[i] = ALWAYS if needed else (NEVER if barred else FREE)
+        if barred:
+            total -= values[i]
+            values[i] = 0.0
+        keys[i] = -values[i] / own
+    if fits:
+        return total
+    if unknown <= FEW_SETS:
+        return _best_set(values, unsure, unknown, out, mass, passed, totals, limits, fate, memory)
+    for i in range(unknown):
+        order[i] = i
+    _sort(order, keys, spare, unknown)
+    # In all, and class by class: parts of agents count.
+    room, in_all = high - least, 0.0
+    for g in range(classes):
+        memory[1, g] -= passed[g]
+    by_class = 0.0
+    for place in range(unknown):
+        i = order[place]
+        own = 0.0
+        for g in range(classes):
+            share = mass[g, out + unsure[i]]
+            own += share
+            by_class -= keys[i] * max(0.0, min(share, memory[1, g]))
+            memory[1, g] -= share
+        in_all -= keys[i] * max(0.0, min(own, room))
+        room -= own
+    return min(total, in_all, by_class)
+
+
+@_inner
+def _best_set(values, unsure, unknown, out, mass, passed, totals, limits, fate, memory):  # type: ignore[no-untyped-def]
+    """`_together`, by trying all sets; each differs from the one before in one agent."""
+    classes = totals.shape[0]
+    best = -1.0
+    held, ever, always = 0, 0, (1 << unknown) - 1
+    value = 0.0
+    for g in range(classes):
+        memory[2, g] = passed[g]
+    for step in range(1 << unknown):
+        if step > 0:
+            i = 0
+            while not (step >> i) & 1:
+                i += 1
+            held ^= 1 << i
+            sign = 1.0 if (held >> i) & 1 else -1.0
+            value += sign * values[i]
+            for g in range(classes):
+                memory[2, g] += sign * mass[g, out + unsure[i]]
+        if not _fits(memory, 2, totals, limits):
+            continue
+        ever |= held
+        always &= held
+        best = max(best, value)
+    for i in range(unknown):
+        if (always >> i) & 1:
+            fate[i] = ALWAYS
+        elif not (ever >> i) & 1:
+            fate[i] = NEVER
+    return best
+
+
+@_inner
+def _fits(masses, row, totals, limits):  # type: ignore[no-untyped-def]
+    """Whether these masses, a row of a table, may be accepted."""
+    total, least, most = 0.0, 1.0, 0.0
+    for g in range(totals.shape[0]):
+        total += masses[row, g]
+        least = min(least, masses[row, g] / totals[g])
+        most = max(most, masses[row, g] / totals[g])
+    return limits[0] <= total <= limits[1] and most - least <= limits[2] + ALIKE
+
+
+@_inner
 def _bound(  # type: ignore[no-untyped-def]
-    kind, norm, y, shift, slack, reach, weight, index, start, count, out,
+    kind, norm, y, shift, slack, reach, weight, mass, index, start, count, out,
     unit, dual, widths, cosine, out_by, out_share, b0, b1, p, sums, level, inside, effects, work,
-    centre, lows, highs, lengths, finest,
+    centre, lows, highs, lengths, finest, totals, limits, passed, unsure, values, fate, memory,
+    keys, order, spare,
 ):  # fmt: skip
     """Bound a node.
 
     The agents at [start, start + count) are those of the parent; the ones not settled for good are
     written to [out, …). ``sums`` holds W, C and S of those surely in and dropped from the list:
-    Σω(b − score) = W b − C − v·S; it is updated. An agent is dropped only if it is settled in every
+    Σω(b − score) = W b − C − v·S; and the masses, by class, of those dropped that are accepted. It
+    is updated. An agent is dropped only if it is settled in every
     smaller cell as well, *as computed there*: a checker may look at the leaf alone. ``inside`` and
     ``work`` are for sums. ``effects`` receives what a cut of the thresholds (0) or of side j
-    (1 + j) is about; centre, lows and highs the scores of the open agents.
-    Returns the bound, how many agents are open, whether some agent's end may be in [b0, b1], and
-    whether some open agent's scores (or u·p) differ by more than rounding.
+    (1 + j) is about; centre, lows and highs the scores of the open agents; ``passed`` the masses of
+    those surely accepted, and ``unsure`` the open agents that may be accepted or not.
+    Returns the bound (−1 if none that fit can be accepted), how many agents are open, whether some
+    agent's end may be in [b0, b1], whether some open agent's scores (or u·p) differ by more than
+    rounding, and how many agents are unsure.
     """
     d = unit.shape[0]
+    classes = totals.shape[0]
+    unknown = 0
+    for g in range(classes):
+        passed[g] = 0.0
     _ranges(y, shift, slack, start, count, unit, dual, widths, cosine, centre, lows, highs)
     mixed = work  # W, C, S of the open agents' linear estimates
     for j in range(d + 2):
@@ -251,7 +384,7 @@ def _bound(  # type: ignore[no-untyped-def]
             effects[j] = 0.0
     constant = 0.0  # of the blended estimates
     alone = 0.0  # every open agent for itself
-    mass = 0.0
+    heavy = 0.0
     along = 0.0
     kept = 0
     ends, rough = False, False
@@ -265,16 +398,27 @@ def _bound(  # type: ignore[no-untyped-def]
         t = centre[i]
         margin = out_by * lengths[place] + out_share * (high - low)
         if most < 0.0 or least > far:
+            passes = most < 0.0
             if most < -margin or least > far + margin:
+                if passes:
+                    for g in range(classes):
+                        sums[level, d + 2 + g] += mass[g, place]
                 continue
+            if passes:
+                for g in range(classes):
+                    passed[g] += mass[g, place]
         elif least >= 0.0 and most < far:
             w = weight[place]
             if least >= margin and most < far - margin:
+                for g in range(classes):
+                    sums[level, d + 2 + g] += mass[g, place]
                 sums[level, 0] += w
                 sums[level, 1] += w * (shift[place] - slack[place])
                 for j in range(d):
                     sums[level, 2 + j] += w * y[j, place]
                 continue
+            for g in range(classes):
+                passed[g] += mass[g, place]
             inside[0] += w
             inside[1] += w * (shift[place] - slack[place])
             for j in range(d):
@@ -285,14 +429,27 @@ def _bound(  # type: ignore[no-untyped-def]
                 ends = True
             if high - low > finest + 4.0 * slack[place]:
                 rough = True
-            mass += w
+            heavy += w
+            # With limits, what agents bring that may be accepted or not is counted together.
+            common = classes > 0 and most > far
+            if common:
+                unsure[unknown] = kept
+                values[unknown] = w if kind == DENSITY else w * far
+                unknown += 1
+            else:
+                for g in range(classes):
+                    passed[g] += mass[g, place]
             along += w * abs(t)
             for j in range(d):
                 effects[1 + j] += w * abs(y[j, place] - t * dual[j])
-            if kind != DENSITY:
+            if kind == DENSITY:
+                if not common:
+                    alone += w
+            else:
                 top = min(most, far)
                 base = min(least, 0.0)
-                alone += w * top
+                if not common:
+                    alone += w * top
                 if top > 0.0:
                     share = 1.0
                     if most > far:
@@ -301,14 +458,17 @@ def _bound(  # type: ignore[no-untyped-def]
                             share = min(1.0, max(0.0, (far - (b1 - high)) / (high - low)))
                     a = w * share * top / (top - base)
                     mixed[0] += a
-                    mixed[1] += a * (shift[place] - slack[place] + base)
+                    mixed[1] += a * (shift[place] - slack[place] + (far if common else base))
                     for j in range(d):
                         mixed[2 + j] += a * y[j, place]
-                    constant += w * (1.0 - share) * top
+                    if not common:
+                        constant += w * (1.0 - share) * top
         to = out + kept
         if to != place:
             for j in range(d):
                 y[j, to] = y[j, place]
+            for g in range(classes):
+                mass[g, to] = mass[g, place]
             shift[to] = shift[place]
             slack[to] = slack[place]
             reach[to] = far
@@ -319,12 +479,23 @@ def _bound(  # type: ignore[no-untyped-def]
         kept += 1
     for j in range(d + 2):
         inside[j] += sums[level, j]
+    for g in range(classes):
+        passed[g] += sums[level, d + 2 + g]
+    if classes > 0:
+        brought = _together(
+            values, unsure, unknown, out, mass, passed, totals, limits, fate, memory, keys, order,
+            spare,
+        )  # fmt: skip
+        if brought < 0.0:
+            return -1.0, kept, ends, rough, unknown
+        alone += brought
+        constant += brought
     if kind == DENSITY:
-        bound = inside[0] + mass
-        effects[0] = (b1 - b0) * mass
+        bound = inside[0] + alone
+        effects[0] = (b1 - b0) * heavy
         for j in range(d):
             effects[1 + j] = (2.0 * effects[1 + j] + widths[j] * along) * widths[j]
-        return bound, kept, ends, rough
+        return bound, kept, ends, rough, unknown
     low, _ = _range(inside, unit, dual, widths, cosine)
     first = inside[0] * b1 - inside[1] - low + alone
     for j in range(d + 2):
@@ -332,7 +503,7 @@ def _bound(  # type: ignore[no-untyped-def]
     low, _ = _range(mixed, unit, dual, widths, cosine)
     second = mixed[0] * b1 - mixed[1] - low + constant
     bound = max(0.0, min(first, second))
-    effects[0] = (b1 - b0) * (inside[0] + mass)
+    effects[0] = (b1 - b0) * (inside[0] + heavy)
     t = 0.0
     for j in range(d):
         t += unit[j] * inside[2 + j]
@@ -350,7 +521,7 @@ def _bound(  # type: ignore[no-untyped-def]
     if kind == GAIN:
         _, rate = _rates(norm, p, unit, dual, widths, cosine)
         if rate <= 0.0:
-            return 0.0, kept, ends, rough
+            return 0.0, kept, ends, rough, unknown
         t = 0.0
         for j in range(d):
             t += unit[j] * p[j]
@@ -364,17 +535,33 @@ def _bound(  # type: ignore[no-untyped-def]
             if change > FINEST_RATE * rate:
                 rough = True
         bound *= rate
-    return bound, kept, ends, rough
+    return bound, kept, ends, rough, unknown
 
 
 @_inner
 def _tilted_bound(  # type: ignore[no-untyped-def]
-    kind, norm, y, shift, slack, reach, weight, lengths, out, kept, unit, dual, widths, cosine,
-    b0, b1, p, sums, level, total, pull, residual, slopes, offers, places,
-    centre, lows, highs, touch,
+    kind, norm, y, shift, slack, reach, weight, mass, lengths, out, kept, unit, dual, widths,
+    cosine, b0, b1, p, sums, level, total, pull, residual, slopes, offers, places,
+    centre, lows, highs, touch, totals, limits, passed, unsure, unknown, values, fate, memory,
+    keys, order, spare, rows, row_shift, row_room, straddling, multipliers,
 ):  # fmt: skip
-    """The bound with tilted estimates (see `engine`)."""
+    """The bound with tilted estimates (see `engine`).
+
+    straddling : for each row of the cone, whether it cuts the cell
+    """
     d = unit.shape[0]
+    classes = totals.shape[0]
+    brought, most_brought = 0.0, 0.0
+    if classes > 0:
+        for i in range(unknown):
+            most_brought += values[i]
+        brought = _together(
+            values, unsure, unknown, out, mass, passed, totals, limits, fate, memory, keys, order,
+            spare,
+        )  # fmt: skip
+    # Where some must be left out, nobody is worth more than what takes the place.
+    crowded = brought < most_brought
+    following = 0
     bent = kind == GAIN and norm == L2  # else the rate is no matter of the lines
     middle, room = 0.5 * (b0 + b1), 0.5 * (b1 - b0)
     rate = 1.0
@@ -383,6 +570,8 @@ def _tilted_bound(  # type: ignore[no-untyped-def]
     for j in range(d + 2):
         total[j] = sums[level, j]
     constant = 0.0
+    for r in range(rows.shape[0]):
+        multipliers[r] = 0.0
     for place in range(out, out + kept):
         low, high = lows[place - out], highs[place - out]
         moved = shift[place] - slack[place]
@@ -393,6 +582,8 @@ def _tilted_bound(  # type: ignore[no-untyped-def]
         offers[place - out, 0] = 0.0
         offers[place - out, 1] = 0.0
         slopes[place - out] = 0.0
+        common = following < unknown and unsure[following] == place - out
+        following += common
         if top <= 0.0 or least > far:
             continue
         w = weight[place]
@@ -400,25 +591,36 @@ def _tilted_bound(  # type: ignore[no-untyped-def]
         if most <= far + touch:
             a = w * slope
             total[0] += a
-            total[1] += a * (moved + base)
+            total[1] += a * (moved + (far if common else base))
             for j in range(d):
                 total[2 + j] += a * y[j, place]
+            if common:
+                slopes[place - out] = a
             continue
         share = 0.0
         if high > low:
             share = min(1.0, max(0.0, (far - (b1 - high)) / (high - low)))
         offers[place - out, 0] = max(-w * far / (most - far), -STEEPEST)
         offers[place - out, 1] = w * slope
+        if common:
+            fated = fate[following - 1]
+            if fated == ALWAYS:
+                offers[place - out, 0] = -STEEPEST
+            elif fated == NEVER:
+                offers[place - out, 0], offers[place - out, 1] = 0.0, STEEPEST
+            elif crowded:
+                offers[place - out, 0] = 0.0
         a = w * slope * share
         slopes[place - out] = a
         total[0] += a
         total[1] += a * (moved + far)
         for j in range(d):
             total[2 + j] += a * y[j, place]
-        constant += w * far
+        if not common:
+            constant += w * far
     if bent:
         rate, square = 0.0, 0.0
-        along = total[0] * middle - total[1] + constant
+        along = total[0] * middle - total[1] + constant + brought
         for j in range(d):
             rate += unit[j] * p[j]
             square += p[j] * p[j]
@@ -476,6 +678,43 @@ def _tilted_bound(  # type: ignore[no-untyped-def]
             for j in range(d):
                 total[2 + j] += change * y[j, place]
                 residual[1 + j] -= change * (y[j, place] - t * dual[j])
+        # Where a·v ≥ 0 is demanded, any multiple of it may be added.
+        for r in range(rows.shape[0]):
+            if not straddling[r]:
+                continue
+            t = 0.0
+            for j in range(d):
+                t += unit[j] * rows[r, j]
+            derivative = t + row_shift[r] + row_room[r]
+            number = 0
+            for j in range(d):
+                turn = rows[r, j] - t * dual[j]
+                heavy = widths[j] * abs(turn)
+                if heavy == 0.0:
+                    continue
+                derivative -= heavy
+                point = multipliers[r] - residual[1 + j] / turn
+                at = number
+                while at > 0 and places[0, at - 1] > point:
+                    places[0, at], places[1, at] = places[0, at - 1], places[1, at - 1]
+                    at -= 1
+                places[0, at], places[1, at] = point, heavy
+                number += 1
+            new = STEEPEST
+            for at in range(number):
+                derivative += 2.0 * places[1, at]
+                if derivative >= -touch:
+                    new = places[0, at]
+                    break
+            new = min(STEEPEST, max(0.0, new))
+            change = new - multipliers[r]
+            if change == 0.0:
+                continue
+            multipliers[r] = new
+            constant += change * (row_shift[r] + row_room[r])
+            for j in range(d):
+                total[2 + j] -= change * rows[r, j]
+                residual[1 + j] += change * (rows[r, j] - t * dual[j])
     # Lines were drawn with the least score that rounding allows; on a falling line the greatest
     # counts. A steep one adds a multiple of a whole vector to the sums, which rounds accordingly.
     for place in range(out, out + kept):
@@ -484,6 +723,23 @@ def _tilted_bound(  # type: ignore[no-untyped-def]
             constant -= 2.0 * a * slack[place]
         size = lengths[place] + abs(shift[place]) + reach[place] + abs(b0) + abs(b1)
         constant += ROUNDED * abs(a) * size
+    if classes > 0:
+        # What a line is exceeded by at most: if the agent is accepted, and if it is not.
+        for i in range(unknown):
+            place = out + unsure[i]
+            least, most = b0 - highs[unsure[i]], b1 - lows[unsure[i]]
+            w, far, a = weight[place], reach[place], slopes[unsure[i]]
+            accepted = max(w * far, w * max(least, 0.0) + a * (far - least))
+            rejected = max(0.0, -a * (most - far))
+            constant += rejected
+            values[i] = accepted - rejected
+        brought = _together(
+            values, unsure, unknown, out, mass, passed, totals, limits, fate, memory, keys, order,
+            spare,
+        )  # fmt: skip
+        if brought < 0.0:
+            return -1.0
+        constant += brought
     # Gain = (u·p)(K + W b − C − u·S), around the centre.
     value = constant + total[0] * middle - total[1]
     spread = abs(total[0]) * room
@@ -558,12 +814,54 @@ def _sort(order, keys, spare, count):  # type: ignore[no-untyped-def]
 
 
 @_inner
-def _at_centre(  # type: ignore[no-untyped-def]
-    kind, norm, y, shift, reach, weight, start, count, unit, b0, b1, p, sums, level,
-    scores, ends, by_score, by_end, spare,
+def _outside(  # type: ignore[no-untyped-def]
+    rows, row_shift, row_room, strict, centres, halves, level, unit, dual, widths, cosine,
+    straddling,
 ):  # fmt: skip
-    """The best threshold in [b0, b1] along the centre's direction: its value, and itself."""
+    """Whether no direction of a cell is in the cone a·v + shift ≥ 0, up to the rows' rounding.
+
+    strict : whether a cell may be closed that only touches the cone: other cells have what it
+        shares with them
+    straddling : receives which rows cut the cell
+    """
+    found = False
+    for r in range(rows.shape[0]):
+        least, most = row_shift[r], row_shift[r]
+        if row_shift[r] == 0.0:
+            for j in range(rows.shape[1]):
+                middle, wide = rows[r, j] * centres[level, j], abs(rows[r, j]) * halves[level, j]
+                least += middle - wide
+                most += middle + wide
+        else:
+            low, high = _range(rows[r], unit, dual, widths, cosine)
+            least += low
+            most += high
+        straddling[r] = least < row_room[r]
+        found = found or most < -row_room[r]
+        found = found or (strict and row_room[r] == 0.0 and most <= 0.0)
+    return found
+
+
+@_inner
+def _at_centre(  # type: ignore[no-untyped-def]
+    kind, norm, y, shift, reach, weight, mass, start, count, unit, b0, b1, p, sums, level,
+    totals, limits, rows, row_shift, strict, memory, scores, ends, by_score, by_end, spare,
+):  # fmt: skip
+    """The best threshold in [b0, b1] along the centre's direction: its value, and itself.
+
+    The value is −1 if something is demanded and no threshold there meets it.
+    """
     d = unit.shape[0]
+    classes = totals.shape[0]
+    demanding = classes > 0 or rows.shape[0] > 0
+    best, where = -1.0 if demanding else 0.0, b1
+    if strict:
+        for r in range(rows.shape[0]):
+            t = row_shift[r]
+            for j in range(d):
+                t += unit[j] * rows[r, j]
+            if t < 0.0:
+                return best, where
     for i in range(count):
         t = shift[start + i]
         for j in range(d):
@@ -575,7 +873,9 @@ def _at_centre(  # type: ignore[no-untyped-def]
     if kind == GAIN:
         rate = _rate_at(norm, p, unit)
         if rate <= 0.0:
-            return 0.0, b1
+            if not demanding:
+                return best, where
+            rate = 0.0
     _sort(by_score, scores, spare, count)
     for i in range(count):  # with equal reaches, the ends are in order now
         by_end[i] = by_score[i]
@@ -583,32 +883,39 @@ def _at_centre(  # type: ignore[no-untyped-def]
     base = sums[level, 1]
     for j in range(d):
         base += unit[j] * sums[level, 2 + j]
-    best, where = 0.0, b1
-    mass, moment = 0.0, 0.0
-    begun = 0
+    for g in range(classes):
+        memory[0, g] = sums[level, d + 2 + g]
+        for i in range(count):
+            memory[0, g] += mass[g, start + i]
+    held, moment = 0.0, 0.0
+    begun, gone = 0, 0
     for place in range(count):
         last = by_end[place]
         b = ends[last]
         while begun < count and scores[by_score[begun]] <= b:
             i = by_score[begun]
-            mass += weight[start + i]
+            held += weight[start + i]
             moment += weight[start + i] * scores[i]
             begun += 1
-        if b0 <= b <= b1:
-            value = sums[level, 0] + mass
+        while classes > 0 and ends[by_end[gone]] < b:
+            for g in range(classes):
+                memory[0, g] -= mass[g, start + by_end[gone]]
+            gone += 1
+        if b0 <= b <= b1 and (classes == 0 or _fits(memory, 0, totals, limits)):
+            value = sums[level, 0] + held
             if kind != DENSITY:
                 value = rate * (value * b - base - moment)
             if value > best:
                 best, where = value, b
-        mass -= weight[start + last]
+        held -= weight[start + last]
         moment -= weight[start + last] * scores[last]
     return best, where
 
 
 @_entry
 def climb(  # type: ignore[no-untyped-def]
-    kind, norm, y, shift, reach, weight, p, v, steps, values,
-    unit, sums, scores, ends, by_score, by_end, spare,
+    kind, norm, y, shift, reach, weight, mass, p, totals, limits, rows, row_shift, strict, v, steps,
+    values, unit, sums, memory, scores, ends, by_score, by_end, spare,
 ):  # fmt: skip
     """The best value along each direction, (n, d), over all thresholds, into ``values``.
 
@@ -626,8 +933,9 @@ def climb(  # type: ignore[no-untyped-def]
                     unit[j] += steps[i, step, j]
                 _normalise(norm, unit)
             value, _ = _at_centre(
-                kind, norm, y, shift, reach, weight, 0, shift.shape[0], unit, -np.inf, np.inf, p,
-                sums, level, scores, ends, by_score, by_end, spare,
+                kind, norm, y, shift, reach, weight, mass, 0, shift.shape[0], unit, -np.inf, np.inf,
+                p, sums, level, totals, limits, rows, row_shift, strict, memory, scores, ends,
+                by_score, by_end, spare,
             )  # fmt: skip
             if step < 0 or value > values[i]:
                 values[i] = value
@@ -637,11 +945,13 @@ def climb(  # type: ignore[no-untyped-def]
 
 @_entry
 def search_block(  # type: ignore[no-untyped-def]
-    kind, norm, y, shift, slack, reach, weight, lengths, index, count,
+    kind, norm, y, shift, slack, reach, weight, mass, lengths, index, count,
     centres, halves, sums, lows, highs, begins, counts, cuts, done,
-    p, rates, band, cut, factor, finest, touch, budget, most_left, most_agents_left,
+    p, rates, band, totals, limits, rows, row_shift, row_room, strict,
+    cut, factor, finest, touch, budget, most_left, most_agents_left,
     unit, dual, widths, effects, work, inside, pull, residual, slopes, offers, places,
     mid_scores, low_scores, high_scores, by_score, by_end, spare,
+    passed, unsure, values, fate, memory, keys, straddling, multipliers,
     code, left, left_agents, best_v,
 ):  # fmt: skip
     """Search a block depth-first until everything is closed or the budget (agents seen) is spent.
@@ -657,11 +967,15 @@ def search_block(  # type: ignore[no-untyped-def]
     """
     d = y.shape[0]
     room = shift.shape[0]
+    classes = totals.shape[0]
+    # What a node has in which nothing is of interest: less than 0, which rules may have, if some
+    # rules are not allowed.
+    nothing = -1.0 if classes > 0 or rows.shape[0] > 0 else 0.0
     length = 0
     opened, first = 0, 0
-    closed = 0.0
+    closed = nothing
     seen = 0
-    best = 0.0
+    best = nothing
 
     level = np.int64(0)  # a literal 0 would be a type of its own, compiled for itself
     start, out = 0, 0
@@ -673,19 +987,27 @@ def search_block(  # type: ignore[no-untyped-def]
                 start, count = begins[level - 1], counts[level - 1]
                 out = start + count
             cosine, out_by, out_share = _cell(norm, centres, halves, level, unit, dual, widths)
-            value, kept, ends, rough = _bound(
-                kind, norm, y, shift, slack, reach, weight, index, start, count, out,
+            outside = _outside(
+                rows, row_shift, row_room, strict, centres, halves, level, unit, dual, widths,
+                cosine, straddling,
+            )  # fmt: skip
+            value, kept, ends, rough, unknown = _bound(
+                kind, norm, y, shift, slack, reach, weight, mass, index, start, count, out,
                 unit, dual, widths, cosine, out_by, out_share, lows[level], highs[level], p,
                 sums, level, inside, effects, work, mid_scores, low_scores, high_scores, lengths,
-                finest,
+                finest, totals, limits, passed, unsure, values, fate, memory, keys, by_score, spare,
             )  # fmt: skip
-            seen += count + A_NODE
+            if outside:
+                ends = False
+            seen += count + A_NODE + 4 * unknown
             if kind != DENSITY and ends and value > cut and kept <= MOST_TILTED:
                 other = _tilted_bound(
-                    kind, norm, y, shift, slack, reach, weight, lengths, out, kept,
+                    kind, norm, y, shift, slack, reach, weight, mass, lengths, out, kept,
                     unit, dual, widths, cosine, lows[level], highs[level], p, sums, level,
                     work, pull, residual, slopes, offers, places,
                     mid_scores, low_scores, high_scores, touch,
+                    totals, limits, passed, unsure, unknown, values, fate, memory, keys, by_score,
+                    spare, rows, row_shift, row_room, straddling, multipliers,
                 )  # fmt: skip
                 seen += 3 * kept
                 if other < value:
@@ -693,8 +1015,9 @@ def search_block(  # type: ignore[no-untyped-def]
             begins[level], counts[level] = out, kept
             chosen = LEAF
             if not ends:
-                # The best threshold of every direction is some agent's end: not in here.
-                value = 0.0
+                # The best threshold of every direction is some agent's end: not in here. Or no
+                # direction in here is allowed.
+                value = nothing
             elif value > cut and not _no_value(rates, norm, p, unit, dual, widths, cosine, band):
                 most = 0.0
                 middle = 0.5 * (lows[level] + highs[level])
@@ -707,7 +1030,7 @@ def search_block(  # type: ignore[no-untyped-def]
                     closed = value
             else:
                 if value > cut:
-                    value = 0.0  # no value of u·p that counts is in here
+                    value = nothing  # no value of u·p that counts is in here
                 closed = max(closed, value)
             code[length] = chosen
             length += 1
@@ -718,8 +1041,9 @@ def search_block(  # type: ignore[no-untyped-def]
             full = level == DEPTH or out + 2 * kept > room
             if length == 1 or (level % EVERY == 0 and kept <= FEW) or spent or full:
                 found, _ = _at_centre(
-                    kind, norm, y, shift, reach, weight, out, kept, unit,
+                    kind, norm, y, shift, reach, weight, mass, out, kept, unit,
                     lows[level], highs[level], p, sums, level,
+                    totals, limits, rows, row_shift, strict, memory,
                     low_scores, high_scores, by_score, by_end, spare,
                 )  # fmt: skip
                 seen += 4 * kept
@@ -737,7 +1061,7 @@ def search_block(  # type: ignore[no-untyped-def]
                 for j in range(d):
                     left[opened, 4 + j] = centres[level, j]
                     left[opened, 4 + d + j] = halves[level, j]
-                for j in range(d + 2):
+                for j in range(d + 2 + classes):
                     left[opened, 4 + 2 * d + j] = sums[level, j]
                 opened += 1
                 for i in range(kept):
@@ -755,7 +1079,7 @@ def search_block(  # type: ignore[no-untyped-def]
         new = level + 1
         for j in range(d):
             centres[new, j], halves[new, j] = centres[level, j], halves[level, j]
-        for j in range(d + 2):
+        for j in range(d + 2 + classes):
             sums[new, j] = sums[level, j]
         lows[new], highs[new] = lows[level], highs[level]
         if cuts[level] == CUT_THRESHOLDS:

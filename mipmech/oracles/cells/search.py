@@ -15,7 +15,7 @@ import heapq
 import math
 from collections import deque
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -76,12 +76,14 @@ class Lot:
 class CellSearch:
     """The state of a search.
 
-    best : the value of the best mechanism found, as graded
+    best : the value of the best mechanism found, as graded; −1 if rules must meet requirements and
+        none that does is known
     factor, margin : a node is closed if its bound is not above factor·best + margin
     keep : remember the tree
     tell : called to report progress
     largest : the largest budget of a block, if it is not to grow with the search
     rates : the values of v·p that still matter; ``offer`` may remove some
+    put_right : makes directions, (n, d), ones that are allowed
     """
 
     problem: CellProblem
@@ -90,17 +92,20 @@ class CellSearch:
     _: KW_ONLY
     factor: float = 1.0
     margin: float = 0.0
-    best: float = 0.0
+    best: float = field(default=0.0, init=False)
     keep: bool = False
     tell: Callable[[], None] = lambda: None
     largest: int | None = None
+    put_right: Callable[[Floats], Floats] | None = None
 
     def __post_init__(self) -> None:
         warm(self.timer.budget.watch)
         self.rates = self.problem.rates
         self.nodes = 0
         self.seen = 0
-        self.closed = 0.0
+        self.nothing = -1.0 if self.problem.allowed.demanding else 0.0
+        self.best = self.nothing
+        self.closed = self.nothing
         self.lost: str | None = None
         self.roots = roots(self.problem)
         self._waiting: list[tuple[float, int, Block]] = []
@@ -121,7 +126,7 @@ class CellSearch:
         m = problem.y.shape[1]
         random = np.random.default_rng(0)
         chosen = np.arange(m) if m <= SAMPLE else np.sort(random.permutation(m)[:SAMPLE])
-        part = problem.only(chosen)
+        part = problem.only(chosen) if m <= SAMPLE else problem.sampled(chosen)
         most = DIRECTIONS[1] * d if d > 2 else DIRECTIONS[0]  # a circle needs few
         tries = int(min(max(FIRST_LOOK / len(chosen), DIRECTIONS[0]), most))
         v = random.standard_normal((1 if d == 0 else max(2, tries // 4), d))
@@ -131,6 +136,8 @@ class CellSearch:
             v = problem.unit(v)
         if seeds is not None:
             v = np.vstack([seeds, v])
+        if self.put_right is not None:
+            v = self.put_right(v)
         top = v[np.argsort(-part.values(v), kind="stable")[:ISLANDS]]
         each = max(1, tries * 3 // 4 // (len(top) * ROUNDS))
         values = part.climb(top, _steps(1, 0.5, len(top), each if d > 1 else 0, d))
@@ -148,12 +155,14 @@ class CellSearch:
     @property
     def cut(self) -> float:
         """A node whose bound is not above this is closed."""
+        if self.best < 0:
+            return self.best
         return self.best * self.factor + self.margin
 
     @property
     def upper(self) -> float:
         """No mechanism has more than this, in floats."""
-        waiting = -self._waiting[0][0] if self._waiting else 0.0
+        waiting = -self._waiting[0][0] if self._waiting else self.nothing
         for lot in self._under_way:
             waiting = max([waiting, *(block.bound for block in lot.blocks)])
         # A half may have a higher bound of its own than the whole, but what was shown stays true.
@@ -255,6 +264,8 @@ class CellSearch:
         # counts, a tie may turn out not to be met; and where only some values of v·p matter, the
         # centre may have another one.
         uncertain = problem.kind == kernel.DENSITY or len(self.rates) > 0
+        # Or it may be of a direction that is not allowed.
+        uncertain = uncertain or (len(problem.allowed.rows) > 0 and not problem.allowed.strict)
         factor = 0.0 if uncertain else self.factor * (1 - 1e-9)
         budget, largest = self._budget, self.largest
         if largest is None:

@@ -1,0 +1,77 @@
+"""What is demanded of rules, made ready for the compiled code.
+
+Where it matters who is accepted, agents of whom the planner sees the same, and whose moves cost the
+same, are one: they are accepted together, and a bound that counted some of them alone would stay
+too high however small the cell.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from mipmech.model.geometry import Geometry
+from mipmech.model.instance import Instance
+from mipmech.model.requirements.directions import reduced_rows
+from mipmech.oracles.cells.blocks import CellProblem
+from mipmech.oracles.shared.slices import Slice
+from mipmech.tolerances import EPSILON, SAFETY
+from mipmech.validation import Floats, Numbers
+
+
+def restricted(
+    problem: CellProblem, geometry: Geometry, agents: Numbers, part: Slice | None = None
+) -> CellProblem:
+    """The problem with only the rules that are allowed.
+
+    agents : (m,) array, the numbers of the problem's agents in the instance
+    part : the slice whose v the problem is about; None if v is u itself
+    """
+    demands = geometry.demands
+    if demands is None:
+        return problem
+    allowed, shares = problem.allowed, demands.shares
+    if demands.cone is not None:
+        rows, room = reduced_rows(geometry, demands.cone)
+        shift = np.zeros(len(rows))
+        if part is not None:
+            rows, shift, room = _on_slice(part, rows, room)
+        strict = demands.cone.open
+        allowed = replace(allowed, rows=rows, shift=shift, room=room, strict=strict)
+    if shares is not None:
+        classes = shares.members[agents] if shares.by_class else np.zeros(len(agents), np.int64)
+        totals = shares.totals if shares.by_class else shares.totals.sum(keepdims=True)
+        mass = np.zeros((len(totals), len(agents)))
+        mass[classes, np.arange(len(agents))] = shares.mass[agents]
+        limits = np.array([shares.low, shares.high, float(shares.within)])
+        allowed = replace(allowed, mass=mass, totals=totals.astype(np.float64), limits=limits)
+        return _merged(replace(problem, allowed=allowed), alike(geometry.instance, agents))
+    return replace(problem, allowed=allowed)
+
+
+def _on_slice(part: Slice, rows: Floats, room: Floats) -> tuple[Floats, Floats, Floats]:
+    """The rows in terms of v, u = cos θ · p̂ + sin θ · H v; the width of the band of η is room."""
+    sizes = np.linalg.norm(rows, axis=1)
+    wide = part.most - part.least + 4 * part.geometry.band + 64 * EPSILON
+    shift = np.cos(part.angle) * (rows @ part.towards)
+    return np.sin(part.angle) * (rows @ part.turn), shift, room + SAFETY * wide * sizes
+
+
+def alike(instance: Instance, agents: Numbers) -> Numbers:
+    """For each of these agents, the first one of whom all that matters is the same: its place."""
+    used = (instance.view.matrix != 0).any(axis=0)
+    table = np.column_stack([instance.agents[agents][:, used], instance.costs.values[agents]])
+    _, first, inverse = np.unique(table + 0.0, axis=0, return_index=True, return_inverse=True)
+    return np.asarray(first[inverse.reshape(-1)])
+
+
+def _merged(problem: CellProblem, first: Numbers) -> CellProblem:
+    """One agent in the place of all that are alike, with their weights and masses."""
+    kept, place = np.unique(first, return_inverse=True)
+    weight: Floats = np.bincount(place, weights=problem.weight).astype(np.float64)
+    mass = np.zeros((len(problem.allowed.totals), len(kept)))
+    for row, values in enumerate(problem.allowed.mass):
+        mass[row] = np.bincount(place, weights=values)
+    small = problem.only(kept)
+    return replace(small, weight=weight, allowed=replace(small.allowed, mass=mass))
