@@ -10,7 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mipmech.checker.content import Look, number_at, numbers, reject
-from mipmech.checker.exact import dot, mantissas, root, sum_of_products, up
+from mipmech.checker.demanded import Demanded
+from mipmech.checker.exact import dot, down, mantissas, root, sum_of_products, up
+from mipmech.checker.together import Limits
 from mipmech.checker.witness import ExactInstance
 
 Floats = NDArray[np.float64]
@@ -47,11 +49,22 @@ class Agents:
     wide : what more than m + 64 terms sums count as, for the rounding of ranges
     gain_unit : gains come in multiples of this
     steps : how many a round of tilting may take
+    mass : (c, m) array, of each class, c = 0 if it does not matter who is accepted
+    limits : on the mass accepted
+    rows, row_room : (r, d), (r,) arrays: rows·v ≥ 0 is demanded, up to the room
+    strict : whether some direction meets all rows with room to spare
     """
 
     def __init__(
-        self, exact: ExactInstance, proof: dict[str, Any], eta: Fraction | None, band: Fraction
+        self,
+        exact: ExactInstance,
+        proof: dict[str, Any],
+        demanded: Demanded,
+        eta: Fraction | None,
+        band: Fraction,
+        valued: bool,
     ) -> None:
+        """``valued`` is False if a claim says nothing of what rules are worth."""
         instance = exact.instance
         k, n = exact.rank, instance.width
         self.norm = exact.norm
@@ -83,7 +96,8 @@ class Agents:
         self.p_error = 0.0
         if eta is None:
             y, shift = z, np.zeros(len(z))
-            self._take_quality(exact, frame)
+            if valued:
+                self._take_quality(exact, frame)
         else:
             y, shift, tilt = self._slice(exact, frame, z, eta, band)
             slack = slack + tilt
@@ -97,10 +111,11 @@ class Agents:
         self.y = np.ascontiguousarray(y.T)
         self.shift, self.slack, self.reach = shift, slack, reach
         self.length = length
-        self.exact_weights = Weights(instance.weights[counts], eta is not None, exact.look)
+        self.exact_weights = Weights(instance.weights[counts], self.p is None, exact.look)
         self.weight: Floats = self.exact_weights.floats
         self.touch = TOUCH * min(1.0, float(reach.min()))
         self.low, self.high = self._thresholds(proof)
+        self._take_demands(exact, demanded, frame)
 
     def _take_quality(self, exact: ExactInstance, frame: Floats) -> None:
         """p, over a power of two, so that it never vanishes."""
@@ -109,6 +124,53 @@ class Agents:
         self.p = np.array([float(value / scale) for value in exact.rates(frame)])
         self.p_error = up(size / scale) * (self.frame_error + 4 * exact.rank * EPSILON)
         self.gain_unit *= scale
+
+    def _take_demands(self, exact: ExactInstance, demanded: Demanded, frame: Floats) -> None:
+        self.rows, self.row_room = demanded.rows(frame, self.frame_error)
+        self.strict = demanded.strict
+        self.mass = np.empty((0, len(self.reach)))
+        self.limits = Limits(np.empty(0), 0.0, 0.0, 0.0)
+        if demanded.limited:
+            self._take_limits(exact, demanded)
+
+    def _take_limits(self, exact: ExactInstance, demanded: Demanded) -> None:
+        """Masses, and one agent in the place of all that are alike: these are accepted together."""
+        instance = exact.instance
+        used = (instance.view.matrix != 0).any(axis=0)
+        counts = np.flatnonzero(instance.weights > 0)
+        masses = Weights(instance.weights[counts], True, exact.look)
+        members = demanded.members[counts]
+        table = np.column_stack(
+            [instance.agents[counts][:, used] + 0.0, instance.costs.values[counts]]
+        )
+        _, first, place = np.unique(table, axis=0, return_index=True, return_inverse=True)
+        place = place.reshape(-1)
+        exact.look()
+        # In the order of the instance.
+        rank = np.empty(len(first), np.int64)
+        rank[np.argsort(first)] = np.arange(len(first))
+        place, first = rank[place], np.sort(first)
+        number, size = len(first), int(members.max()) + 1
+        self.mass = np.zeros((size, number))
+        for c in range(size):
+            own = members == c
+            self.mass[c] = np.bincount(place[own], weights=masses.floats[own], minlength=number)
+        together = np.bincount(place, weights=self.weight, minlength=number)
+        # Upwards by more than the sums are rounded.
+        many = np.bincount(place, minlength=number)
+        self.weight = np.where(many > 1, together * (1 + 2 * many * EPSILON), together)
+        self.y = np.ascontiguousarray(self.y[:, first])
+        self.shift, self.slack, self.reach = self.shift[first], self.slack[first], self.reach[first]
+        self.length = self.length[first]
+        low, high = demanded.low / masses.share, demanded.high / masses.share
+        within = 1.0 if demanded.within is None else up(demanded.within)
+        if masses.whole:
+            self.limits = Limits(self.mass.sum(axis=1), math.ceil(low), math.floor(high), within)
+        else:  # sums of shares are rounded
+            room = 4 * (len(counts) + 4) * EPSILON
+            totals = self.mass.sum(axis=1)
+            within += room / float(totals.min())
+            self.limits = Limits(totals, down(low) - room, up(high) + room, within)
 
     @property
     def dimension(self) -> int:

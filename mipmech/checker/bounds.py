@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from mipmech.checker.agents import EPSILON, RELATIVE, Agents, sizes_of
 from mipmech.checker.content import Look, reject
 from mipmech.checker.exact import down
+from mipmech.checker.together import ALIKE, ALWAYS, NEVER, Limits, together
 from mipmech.checker.tree import Box
 
 Floats = NDArray[np.float64]
@@ -55,6 +56,9 @@ class Context:
     mean_length : Σω(size of y + |shift|) over all agents
     enough : a bound is improved only until it is at most this; in the units of the sums
     steps : a round of tilting takes at most this many
+    limits : on the mass accepted
+    rows, row_room, strict : as in `Agents`
+    nothing : the bound of a leaf without any rule of interest: −1 if rules must meet requirements
     """
 
     dimension: int
@@ -67,12 +71,24 @@ class Context:
     mean_length: float
     enough: float
     steps: int
+    limits: Limits
+    rows: Floats
+    row_room: Floats
+    strict: bool
+    nothing: float
+
+    @property
+    def classes(self) -> int:
+        """How many there are of which it matters how many are accepted."""
+        return len(self.limits.totals)
 
 
 def context_of(agents: Agents, enough: float) -> Context:
-    """What is common to all leaves; ``enough`` is in the user's units."""
+    """What is common to all leaves; ``enough`` is in the user's units, or −1: no rule at all."""
     weights = agents.exact_weights
-    if agents.p is None:
+    if enough < 0:
+        limit = enough
+    elif agents.p is None:
         # An exact count is compared exactly.
         ratio = Fraction(enough) / weights.share
         limit = float(math.floor(ratio)) if weights.whole else down(ratio)
@@ -82,7 +98,8 @@ def context_of(agents: Agents, enough: float) -> Context:
     return Context(
         agents.dimension, agents.norm, agents.p, agents.p_error, weights.whole, agents.touch,
         8 * (len(agents.weight) + 64 + agents.wide) * EPSILON, mean_length, limit,
-        agents.steps,
+        agents.steps, agents.limits, agents.rows, agents.row_room, agents.strict,
+        -1.0 if len(agents.limits.totals) or len(agents.rows) else 0.0,
     )  # fmt: skip
 
 
@@ -92,7 +109,8 @@ class AgentSet:
 
     numbers : (a,) array, their places among the agents of the `LeafBounds` that they are for
     y : (d, a) array; shift, slack, reach, weight : (a,) arrays
-    sums : (d + 2,) array W, C, S
+    mass : (c, a) array
+    sums : (d + 2 + c,) array W, C, S, and the masses of those known to be accepted
     """
 
     numbers: Numbers
@@ -101,6 +119,7 @@ class AgentSet:
     slack: Floats
     reach: Floats
     weight: Floats
+    mass: Floats
     sums: Floats
 
     def __len__(self) -> int:
@@ -112,7 +131,8 @@ class AgentSet:
             return replace(self, sums=sums)
         return AgentSet(
             self.numbers[kept], np.ascontiguousarray(self.y[:, kept]), self.shift[kept],
-            self.slack[kept], self.reach[kept], self.weight[kept], sums,
+            self.slack[kept], self.reach[kept], self.weight[kept],
+            np.ascontiguousarray(self.mass[:, kept]), sums,
         )  # fmt: skip
 
     @cached_property
@@ -127,7 +147,7 @@ class AgentSet:
 
     @cached_property
     def table(self) -> Floats:
-        """What each agent would add to the sums, (a, d + 2) array."""
+        """What each agent that is in adds to W, C and S, (a, d + 2) array."""
         return np.column_stack([self.weight, self.weight * self.below, (self.weight * self.y).T])
 
 
@@ -135,7 +155,7 @@ def all_of(agents: Agents) -> AgentSet:
     """All agents, none of them settled."""
     return AgentSet(
         np.arange(len(agents.weight)), agents.y, agents.shift, agents.slack, agents.reach,
-        agents.weight, np.zeros(agents.dimension + 2),
+        agents.weight, agents.mass, np.zeros(agents.dimension + 2 + len(agents.mass)),
     )  # fmt: skip
 
 
@@ -157,6 +177,8 @@ class _Leaves(NamedTuple):
     second : the bound with blended lines (or the first, if that is lower)
     sums, constant : W, C, S of those surely in and of the lines that are not tilted; the rest
     doubt : the rounding of such sums
+    passed : (n, c) array, the masses of those surely accepted
+    brought : what those bring at most who may be accepted or not
     """
 
     rate: Floats
@@ -164,16 +186,25 @@ class _Leaves(NamedTuple):
     sums: Floats
     constant: Floats
     doubt: Floats
+    passed: Floats
+    brought: Floats
 
 
 class _Lines(NamedTuple):
-    """Lines that may be tilted, (pairs,) arrays: their leaf and agent, slopes and a first slope."""
+    """Lines that may be tilted, (pairs,) arrays: their leaf and agent, slopes and a first slope.
+
+    Rows of the cone have numbers behind those of the agents. Of agents that may be accepted or not
+    (``unsure``), the least and the greatest distance follow.
+    """
 
     leaf: Numbers
     agent: Numbers
     least: Floats
     most: Floats
     start: Floats
+    unsure: Flags
+    nearest: Floats
+    farthest: Floats
 
 
 Arrays = TypeVar("Arrays", _Cells, _Leaves, _Lines)
@@ -234,10 +265,12 @@ def _range(cells: _Cells, vectors: Floats) -> tuple[Floats, Floats]:
 
 def _sides(
     cells: _Cells, some: AgentSet, part: slice, low: Floats, high: Floats, open_: Flags
-) -> tuple[Flags, Flags]:
+) -> tuple[Flags, Flags, Flags, Flags]:
     """Which of a part of the agents are surely in, and the leaves with an end of an open one.
 
     low, high, open_ : (n, a) arrays, filled as `_Found` has them
+
+    Which are surely accepted, and of which that is not known, follow.
     """
     y = some.y[:, part]
     t = cells.unit @ y
@@ -258,12 +291,13 @@ def _sides(
     np.maximum(high, term, out=high)
     high += some.above[part]
     np.add(low, some.reach[part], out=e)  # the least end
-    ended = e <= cells.high
+    ended, accepted = e <= cells.high, e >= cells.high
     sure = (high <= cells.low) & ~ended
     np.add(high, some.reach[part], out=term)  # the greatest end
     np.logical_and(low <= cells.high, term >= cells.low, out=open_)
     open_ &= ~sure
-    return sure, np.asarray((open_ & ended).any(axis=1))
+    unsure = ~accepted & (term >= cells.low)
+    return sure, np.asarray((open_ & ended).any(axis=1)), accepted, unsure
 
 
 @dataclass(frozen=True, eq=False)
@@ -273,8 +307,11 @@ class _Found:
     open : neither surely in nor surely out
     sums : (n, d + 2) array W, C, S of those surely in
     first : (n,) array, the bound with every open agent for itself; 0 where no end is in the leaf
-    ends : (n,) array, whether an end may be in the leaf
+    ends : (n,) array, whether an end may be in the leaf, and anything that is allowed
     doubt : (n,) array, the rounding of sums of that size
+    unsure : (n, a) array, who may be accepted or not; no columns if that does not matter
+    passed : (n, c) array, the masses of those surely accepted
+    brought : (n,) array, what the unsure ones bring at most
     """
 
     low: Floats
@@ -284,6 +321,21 @@ class _Found:
     first: Floats
     ends: Flags
     doubt: Floats
+    unsure: Flags
+    passed: Floats
+    brought: Floats
+
+
+class _Lined(NamedTuple):
+    """Lines a·(ones·b − start − v·y): y is (d, l), mass (c, l), and all others are (l,) arrays."""
+
+    y: Floats
+    ones: Floats
+    slack: Floats
+    start: Floats
+    weight: Floats
+    reach: Floats
+    mass: Floats
 
 
 class LeafBounds:
@@ -297,12 +349,26 @@ class LeafBounds:
         self.agents = agents
         self.look = look
         self.density = context.p is None
-        self.highest = 0.0
+        self.highest = context.nothing
         self._waiting: list[_Tilting] = []
+
+    @cached_property
+    def lined(self) -> _Lined:
+        """Whatever lines there may be: one for each agent, then one for each row of the cone."""
+        agents, rows = self.agents, self.context.rows
+        number = len(rows)
+        none = np.zeros(number)
+        return _Lined(
+            np.hstack([agents.y, -rows.T]), np.concatenate([np.ones(len(agents)), none]),
+            np.concatenate([agents.slack, none]),
+            np.concatenate([agents.below + agents.reach, -self.context.row_room]),
+            np.concatenate([agents.weight, none]), np.concatenate([agents.reach, none]),
+            np.hstack([agents.mass, np.zeros((len(agents.mass), number))]),
+        )  # fmt: skip
 
     def note(self, bounds: Floats) -> None:
         """Record these bounds."""
-        highest = float(bounds.max(initial=0.0))
+        highest = float(bounds.max(initial=self.context.nothing))
         if not highest < math.inf:
             reject("a leaf's bound is not a finite number")
         self.highest = max(self.highest, highest)
@@ -312,6 +378,8 @@ class LeafBounds:
     def inner(self, box: Box, some: AgentSet) -> AgentSet | None:
         """What is left to settle below a node; None if all below it is low enough."""
         cells = _cells(self.context.norm, *box)
+        if len(self.context.rows) and self._outside(box)[0]:
+            return None
         found = self._settle(cells, some)
         bound = self._finish(found.first, found.ends, found.doubt, self._rate(cells))
         if bound[0] <= self.context.enough:
@@ -325,33 +393,73 @@ class LeafBounds:
         low, high = np.empty((n, len(some))), np.empty((n, len(some)))
         open_ = np.empty((n, len(some)), np.bool_)
         ends, alone = np.zeros(n, np.bool_), np.zeros(n)
-        sums = np.zeros((n, len(some.sums)))
+        d, classes = self.context.dimension, self.context.classes
+        sums, passed = np.zeros((n, d + 2)), np.zeros((n, classes))
+        dropped = np.zeros((n, classes))  # of the passed, those that are settled here
+        unsure = np.zeros((n, len(some) if classes else 0), np.bool_)
         step = max(1, BATCH // n)
         for start in range(0, len(some), step):
             self.look()
             part = slice(start, start + step)
-            sure, ended = _sides(cells, some, part, low[:, part], high[:, part], open_[:, part])
+            sure, ended, accepted, doubtful = _sides(
+                cells, some, part, low[:, part], high[:, part], open_[:, part]
+            )
             ends |= ended
+            counted = open_[:, part]
+            if classes:
+                unsure[:, part] = doubtful
+                counted = counted & ~doubtful
+                mass = some.mass[:, part].T
+                passed += accepted.astype(np.float64) @ mass
+                dropped += (accepted & ~open_[:, part]).astype(np.float64) @ mass
             inside, table = sure.astype(np.float64), some.table[part]
             sums += np.einsum("na,aj->nj", inside, table) if n == 1 else inside @ table
             if self.density:
-                top = open_[:, part].astype(np.float64)
+                top = counted.astype(np.float64)
             else:
                 top = cells.high - low[:, part]
                 np.minimum(top, some.reach[part], out=top)
-                top *= open_[:, part]
+                top *= counted
             alone += np.einsum("na,a->n", top, some.weight[part])
-        sums += some.sums
+        sums += some.sums[: d + 2]
+        passed += some.sums[d + 2 :]
+        brought = np.zeros(n)
+        if classes:
+            brought = self._brought(some, unsure, passed)
+            ends &= brought >= 0
+            brought = np.maximum(brought, 0.0)
+            alone += brought
+            sums = np.column_stack([sums, some.sums[d + 2 :] + dropped])
+        nothing = self.context.nothing
         if self.density:
-            mass = np.where(ends, sums[:, 0] + alone, 0.0)
-            return _Found(low, high, open_, sums, mass, ends, np.zeros(n))
-        least, _ = _range(cells, sums[:, 2:])
+            mass = np.where(ends, sums[:, 0] + alone, nothing)
+            return _Found(low, high, open_, sums, mass, ends, np.zeros(n), unsure, passed, brought)
+        least, _ = _range(cells, sums[:, 2 : d + 2])
         b1 = cells.high[:, 0]
         first = sums[:, 0] * b1 - sums[:, 1] - least + alone
         size = sums[:, 0] * np.maximum(np.abs(b1), np.abs(cells.low[:, 0])) + alone
         doubt = np.where(ends, self.context.rounding * (size + self.context.mean_length), 0.0)
         first = np.where(ends, np.maximum(first, 0.0), 0.0)
-        return _Found(low, high, open_, sums, first, ends, doubt)
+        return _Found(low, high, open_, sums, first, ends, doubt, unsure, passed, brought)
+
+    def _brought(self, some: AgentSet, unsure: Flags, passed: Floats) -> Floats:
+        """What unsure agents bring at most, each of them at the end of its reach."""
+        leaf, agent = np.nonzero(unsure)
+        worth = some.weight if self.density else some.weight * some.reach
+        limits = self.context.limits
+        return together(limits, passed, leaf, worth[agent], some.mass[:, agent].T)[0]
+
+    def _outside(self, box: Box) -> Flags:
+        """Which boxes have no direction that is allowed, up to the rounding of the rows.
+
+        A box that only touches the directions allowed may be left out if some of these meet every
+        row with room to spare: another box has what it shares with them.
+        """
+        centre, half = box[0], box[1]
+        rows, room = self.context.rows, self.context.row_room
+        most = centre @ rows.T + half @ np.abs(rows).T
+        touching = (most <= 0) & (room == 0) & self.context.strict
+        return np.asarray(((most < -room) | touching).any(axis=1))
 
     def _rate(self, cells: _Cells) -> Floats:
         """The greatest rate over each cell, or 0; 1 for density."""
@@ -372,15 +480,21 @@ class LeafBounds:
         if self.density and self.context.whole:
             return moved
         if self.density:
-            return moved * (1 + self.context.rounding)
+            return np.where(ends, moved * (1 + self.context.rounding), self.context.nothing)
         # No gain where v·p ≤ 0, or without an end; elsewhere products may have vanished.
         vanished = np.where((rate > 0) & ends, VANISHED, 0.0)
-        return np.asarray(rate * (moved + doubt) * (1 + RELATIVE) + vanished)
+        bound = np.asarray(rate * (moved + doubt) * (1 + RELATIVE) + vanished)
+        return np.where(ends, bound, self.context.nothing)
 
     # ------------------------------------------------------------ leaves
 
     def leaves(self, boxes: Box, some: AgentSet) -> None:
         """The bounds of leaves with their open agents among these; some may wait for `tilt`."""
+        if len(self.context.rows):
+            kept = np.flatnonzero(~self._outside(boxes))
+            boxes = boxes[0][kept], boxes[1][kept], boxes[2][kept], boxes[3][kept]
+            if not len(kept):
+                return
         cells = _cells(self.context.norm, *boxes)
         found = self._settle(cells, some)
         rate = self._rate(cells)
@@ -390,7 +504,8 @@ class LeafBounds:
             self.note(bounds)
             return
         self.note(np.delete(bounds, left))
-        given = _to_tilt(self, _at(cells, left), rate[left], some, found, left)
+        straddling = self._straddling(boxes, left)
+        given = _to_tilt(self, _at(cells, left), rate[left], some, found, left, straddling)
         second = given.leaves.second
         rest = np.flatnonzero(~(second <= self.context.enough))
         self.note(np.delete(second, rest))
@@ -399,6 +514,12 @@ class LeafBounds:
         held = sum(len(part.lines.leaf) for part in self._waiting)
         if held > WAITING or sum(len(part.leaves.rate) for part in self._waiting) > TOGETHER:
             self.tilt()
+
+    def _straddling(self, boxes: Box, left: Numbers) -> Flags:
+        """Which rows cut which of these boxes, (n, r) array."""
+        rows = self.context.rows
+        least = boxes[0][left] @ rows.T - boxes[1][left] @ np.abs(rows).T
+        return np.asarray(least < self.context.row_room)
 
     def tilt(self) -> None:
         """Tilt the lines of all leaves that wait for it."""
@@ -451,8 +572,9 @@ def _together(parts: list[_Tilting]) -> _Tilting:
 
 
 def _to_tilt(
-    bounds: LeafBounds, cells: _Cells, rate: Floats, some: AgentSet, found: _Found, rows: Numbers
-) -> _Tilting:
+    bounds: LeafBounds, cells: _Cells, rate: Floats, some: AgentSet, found: _Found, rows: Numbers,
+    straddling: Flags,
+) -> _Tilting:  # fmt: skip
     """The bound with blended lines for these rows of what was found, and the lines to tilt."""
     n, d = cells.unit.shape
     leaf, agent = np.nonzero(found.open[rows])
@@ -466,6 +588,11 @@ def _to_tilt(
     inside = np.divide(reach - (b1 - high), high - low, out=np.zeros_like(top), where=wide)
     share = np.where(most > reach, np.clip(inside, 0.0, 1.0), 1.0)
     line = weight * slope
+    # With limits, what unsure agents bring at the end of their reach is counted together.
+    unsure = np.zeros(len(leaf), np.bool_)
+    if bounds.context.classes:
+        unsure = found.unsure[rows[leaf], agent]
+    alone, pivot = ~unsure, np.where(unsure, reach, base)
     bounds.look()
 
     def total(values: Floats) -> Floats:
@@ -477,22 +604,62 @@ def _to_tilt(
         parts += [a * some.y[j, agent] for j in range(d)]
         return np.column_stack([total(values) for values in parts])
 
-    sums, doubt = found.sums[rows], found.doubt[rows]
-    blended = sums + sums_of(line * share, base)
+    sums, doubt, brought = found.sums[rows, : d + 2], found.doubt[rows], found.brought[rows]
+    blended = sums + sums_of(line * share, pivot)
     bounds.look()
-    moved = _moved(cells, blended) + total(weight * (1 - share) * top)
+    moved = _moved(cells, blended) + total(weight * (1 - share) * top * alone) + brought
     ends = found.ends[rows]
     second = bounds._finish(np.maximum(moved, 0.0), ends, doubt, rate)
     second = np.minimum(second, bounds._finish(found.first[rows], ends, doubt, rate))
     far = (most > reach + bounds.context.touch) & (top > 0)
-    sums = sums + sums_of(np.where(far, 0.0, line), base)
-    constant = total(np.where(far, weight * reach, 0.0))
-    steep = weight[far] * reach[far] / (most[far] - reach[far])
+    fixed = np.where(far | unsure, 0.0, line)
+    sums = sums + sums_of(fixed, base)
+    constant = total(np.where(far & alone, weight * reach, 0.0))
+    steep = np.where(far, weight * reach / np.where(far, most - reach, 1.0), 0.0)
+    least_slope = np.where(far, np.maximum(-steep, -STEEPEST), line)
+    most_slope, start = line.copy(), np.where(far, line * share, line)
+    passed = found.passed[rows]
+    if unsure.any():
+        open_to = _open_to(bounds.context.limits, passed, leaf[unsure], (weight * reach)[unsure],
+                           some.mass[:, agent[unsure]].T)  # fmt: skip
+        for slopes, given in zip((least_slope, most_slope), open_to, strict=True):
+            slopes[unsure] = np.where(far[unsure] & ~np.isnan(given), given, slopes[unsure])
+    kept = far | unsure
     lines = _Lines(
-        leaf[far], some.numbers[agent[far]], np.maximum(-steep, -STEEPEST), line[far],
-        (line * share)[far],
+        leaf[kept], some.numbers[agent[kept]], least_slope[kept], most_slope[kept], start[kept],
+        unsure[kept], least[kept], most[kept],
     )  # fmt: skip
-    return _Tilting(cells, _Leaves(rate, second, sums, constant, doubt), lines)
+    if len(bounds.context.rows):
+        lines = _joined([lines, _row_lines(straddling, len(bounds.agents))])
+    leaves = _Leaves(rate, second, sums, constant, doubt, passed, brought)
+    return _Tilting(cells, leaves, lines)
+
+
+def _open_to(
+    limits: Limits, passed: Floats, leaf: Numbers, values: Floats, mass: Floats
+) -> tuple[Floats, Floats]:
+    """The least and the greatest slope for lines of unsure agents; nan where nothing is special.
+
+    Who is accepted in any case must not be beyond its reach: its line may fall as steeply as any.
+    Who is not accepted in any case is beyond it: the line may rise. Where some must be left out,
+    nobody is worth more than what takes the place, and no line falls.
+    """
+    brought, fate = together(limits, passed, leaf, values, mass)
+    counted = np.bincount(leaf, weights=np.where(fate == NEVER, 0.0, values), minlength=len(passed))
+    crowded = (brought < counted * (1 - ALIKE))[leaf]
+    least = np.where(crowded | (fate == NEVER), 0.0, np.nan)
+    least = np.where(fate == ALWAYS, -STEEPEST, least)
+    return least, np.where(fate == NEVER, STEEPEST, np.nan)
+
+
+def _row_lines(straddling: Flags, agents: int) -> _Lines:
+    """Where a·v ≥ 0 is demanded, any multiple of it may be added: a line for each row and leaf."""
+    leaf, row = np.nonzero(straddling)
+    zero = np.zeros(len(leaf))
+    return _Lines(
+        leaf, agents + row, zero, np.full(len(leaf), STEEPEST), zero, np.zeros(len(leaf), np.bool_),
+        zero, zero,
+    )  # fmt: skip
 
 
 def _moved(cells: _Cells, sums: Floats) -> Floats:
@@ -519,7 +686,7 @@ class _Slopes:
     """
 
     def __init__(self, bounds: LeafBounds, given: _Tilting) -> None:
-        context, agents, look = bounds.context, bounds.agents, bounds.look
+        context, look = bounds.context, bounds.look
         assert context.p is not None
         self.context, self.look = context, look
         self.cells, self.leaves, self.lines = given.cells, given.leaves, given.lines
@@ -530,22 +697,24 @@ class _Slopes:
         self.room = 0.5 * (b1 - b0)[:, 0] * (1 + 4 * EPSILON)
         self.rate = (unit * p).sum(axis=1)
         self.slope = given.lines.start.copy()
-        y = agents.y[:, agent].T
-        self.slack = agents.slack[agent]
-        self.start = agents.shift[agent] - self.slack + agents.reach[agent]
+        lined = bounds.lined
+        y, ones = lined.y[:, agent].T, lined.ones[agent]
+        self.slack, self.start = lined.slack[agent], lined.start[agent]
+        self.weight, self.reach = lined.weight[agent], lined.reach[agent]
+        self.mass = lined.mass[:, agent[given.lines.unsure]].T
         self.length = sizes_of(y, context.norm)
         self.t = (unit[leaf] * y).sum(axis=1)
         across = y - self.t[:, None] * dual[leaf]
         look()
         # How the residual changes with a slope, and how heavily that counts.
-        self.turns = np.column_stack([np.ones(len(leaf)), -across])
+        self.turns = np.column_stack([ones, -across])
         self.width = np.column_stack([self.room, widths])
         self.heavy = self.width[leaf] * np.abs(self.turns)
-        self.pulled = self.middle[leaf] - self.t - self.start
+        self.pulled = ones * self.middle[leaf] - self.t - self.start
         self.derivative = self.pulled - self.heavy.sum(axis=1)
-        self.table = np.column_stack([np.ones(len(leaf)), self.start, y])
+        self.table = np.column_stack([ones, self.start, y])
         look()
-        total, value = self._sums(given.leaves.constant)
+        total, value = self._sums(given.leaves.constant + given.leaves.brought)
         pull = -total[:, 2:]
         if context.norm == "l2":  # else the rate is the same throughout
             slowest = float(np.sqrt(p @ p)) / SLOWEST
@@ -619,8 +788,9 @@ class _Slopes:
         # Lines were drawn with the least score, hence the greatest distance, that rounding allows;
         # for a falling line the least distance counts.
         falling = np.maximum(-self.slope, 0.0) * 2 * self.slack
+        constant = leaves.constant + self._by_leaf(falling[:, None])[:, 0] + self._brought()
         # Gain = (v·p)(K + W b − C − v·S), around the centre of the leaf.
-        total, value = self._sums(leaves.constant + self._by_leaf(falling[:, None])[:, 0])
+        total, value = self._sums(constant)
         spread = np.abs(total[:, 0]) * self.room
         low, high = _range(cells, total[:, 2:])
         centre = (unit * total[:, 2:]).sum(axis=1)
@@ -640,6 +810,23 @@ class _Slopes:
         bound += self.context.p_error * np.maximum(value + over, 0.0)
         return np.asarray(np.maximum(bound, 0.0) * (1 + RELATIVE) + VANISHED)
 
+    def _brought(self) -> Floats:
+        """What unsure agents have above their lines at most, whoever of them is accepted."""
+        lines, unsure = self.lines, self.lines.unsure
+        if not unsure.any():
+            return np.zeros(len(self.rate))
+        weight, reach, slope = self.weight[unsure], self.reach[unsure], self.slope[unsure]
+        nearest, farthest = lines.nearest[unsure], lines.farthest[unsure]
+        accepted = np.maximum(nearest, 0.0) * weight + slope * (reach - nearest)
+        accepted = np.maximum(accepted, weight * reach)
+        rejected = np.maximum(-slope * (farthest - reach), 0.0)
+        leaf = lines.leaf[unsure]
+        brought, _ = together(
+            self.context.limits, self.leaves.passed, leaf, accepted - rejected, self.mass
+        )
+        others = np.bincount(leaf, weights=rejected, minlength=len(self.rate))
+        return np.asarray(brought + others)
+
     def _doubt(self, value: Floats, over: Floats, fastest: Floats) -> Floats:
         """The rounding of the sums, times the greatest rate: (n,) arrays."""
         cells, leaves = self.cells, self.leaves
@@ -650,7 +837,7 @@ class _Slopes:
             np.ones(len(steep)),
         ])  # fmt: skip
         size, lengths, count = self._by_leaf(sizes).T
-        size = size + leaves.constant + np.abs(value) + np.abs(over)
+        size = size + leaves.constant + leaves.brought + np.abs(value) + np.abs(over)
         doubt = 4 * (leaves.doubt + self.context.rounding * size) * fastest
         # S is summed coordinate by coordinate, and rounds with the whole length of the vectors, not
         # just with what they add to the score at the centre. Half of the doubt covers the rest.

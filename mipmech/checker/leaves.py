@@ -217,8 +217,10 @@ class _Walk:
             pending += [(second, waiting), (first, waiting)]
 
     def in_user_units(self) -> float:
-        """The highest bound."""
+        """The highest bound; below 0 if no rule at all is left."""
         highest = self.above.highest
+        if highest < 0:
+            return highest
         if self.context.p is not None:
             return up(Fraction(highest) * self.agents.gain_unit)
         share = self.agents.exact_weights.share

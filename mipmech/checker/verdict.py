@@ -42,10 +42,12 @@ from mipmech.checker.content import (
     reject,
     text_at,
 )
+from mipmech.checker.demanded import Demanded
 from mipmech.checker.exact import at_least, at_most, down, root
 from mipmech.checker.leaves import Each, highest_bound
+from mipmech.checker.lower import witness_value
 from mipmech.checker.tree import Tree
-from mipmech.checker.witness import ExactInstance, witness_value
+from mipmech.checker.witness import ExactInstance
 from mipmech.model.instance import Instance
 
 FORMAT = "mipmech/certificate@1"
@@ -219,11 +221,14 @@ def _check(
     instance = _instance(content, given, source, folder)
     state.look()
     state.said.append(f"the instance has the digest that is claimed ({instance.digest[:16]}…)")
-    claim = _claim(content, state)
     exact = ExactInstance(instance, state.look)
+    claim = _claim(content, exact, state)
     if claim.kind == "density" and exact.norm != "l2":
         reject("a claim about the density at η is for costs with the norm l2")
-    _bounds(content, exact, claim, state)
+    if claim.kind == "infeasible":
+        _nothing_claimed(content)
+    else:
+        _bounds(content, exact, claim, state)
     proof = object_at(content, "proof")
     kind = text_at(proof, "kind", "proof.")
     if kind == "solver" and state.level == "attested":
@@ -240,7 +245,8 @@ def _cells(
     """What a tree of cells establishes; proved if that is what is claimed, or better."""
     established = _ceiling(exact, claim, state)
     if established > 0:  # else P w_f is exactly 0, and there is nothing to show
-        agents = Agents(exact, proof, claim.eta, claim.band)
+        valued = claim.kind != "infeasible"
+        agents = Agents(exact, proof, claim.demanded, claim.eta, claim.band, valued)
         if exact.norm == "l2":
             error = at_most(agents.frame_error, 2, "e")
             said = f"the frame is an orthonormal basis of what the planner sees, to within {error}"
@@ -256,15 +262,25 @@ def _cells(
         if established > claim.upper:
             strict = state.level == "proved"  # else what the leaves do carry is of interest
             bound = highest_bound(agents, tree, claim.upper, state.watch, state.look, each, strict)
-        if bound <= established:
+        if claim.kind == "infeasible":
             established = bound
-            state.said.append(f"no rule in any leaf has a {claim.kind} above {at_most(bound)}")
+        elif bound <= established:
+            established = max(bound, 0.0)
+            state.said.append(
+                f"no rule in any leaf{claim.which} has a {claim.kind} above {at_most(established)}"
+            )
         elif claim.kind == "gain":
             state.said.append(
                 f"no rule gains more than {exact.greatest} times the mean reach,"
                 f" {at_most(established)};"
                 " the leaves need not tell more"
             )
+    if claim.kind == "infeasible":
+        if established >= 0:
+            reject("some leaf may have a rule that meets the requirements")
+        state.level = "proved"
+        state.said.append("no rule in any leaf meets the requirements")
+        return
     state.leaf_bound = established
     if established <= claim.upper:
         state.level = "proved"
@@ -279,7 +295,7 @@ def _cells(
 
 def _ceiling(exact: ExactInstance, claim: _Claim, state: _State) -> float:
     """What no rule exceeds, whatever the proof says: ‖P w_f‖Σω_iℓ_i; for density, 1."""
-    if claim.kind == "density":
+    if claim.kind in ("density", "infeasible"):
         return 1.0
     if exact.seen_square == 0:
         seen = "P w_f" if exact.norm == "l2" else exact.greatest
@@ -290,21 +306,32 @@ def _ceiling(exact: ExactInstance, claim: _Claim, state: _State) -> float:
 
 @dataclass(frozen=True)
 class _Claim:
-    """What is claimed; eta is None for the gain."""
+    """What is claimed; eta is None but for density, and upper is below 0 if there is no rule."""
 
     kind: str
+    demanded: Demanded
     eta: Fraction | None
     band: Fraction
     upper: float
 
+    @property
+    def which(self) -> str:
+        """Which rules it is about, in words."""
+        return " that meets the requirements" if self.demanded.given else ""
 
-def _claim(content: dict[str, Any], state: _State) -> _Claim:
+
+def _claim(content: dict[str, Any], exact: ExactInstance, state: _State) -> _Claim:
     claim = object_at(content, "claim")
     kind = text_at(claim, "kind", "claim.")
-    if kind not in ("gain", "density"):
-        reject(f"claim.kind is {kind!r}; expected gain or density")
+    if kind not in ("gain", "density", "infeasible"):
+        reject(f"claim.kind is {kind!r}; expected gain, density or infeasible")
+    demanded = Demanded(claim.get("requirements"), exact)
     eta, band = None, Fraction(0)
     state.claim = "greatest gain over all rules on what the planner sees"
+    if demanded.given:
+        state.claim += " that meet the requirements"
+    if kind == "density" and demanded.given:
+        reject("a claim about the density at η has no requirements")
     if kind == "density":
         eta = Fraction(number_at(claim, "eta", "claim."))
         band = Fraction(number_at(claim, "band", "claim."))
@@ -317,25 +344,53 @@ def _claim(content: dict[str, Any], state: _State) -> _Claim:
     state.level = text_at(content, "level")
     if state.level not in ("proved", "attested"):
         reject(f"level is {state.level!r}; expected proved or attested")
+    if kind == "infeasible":
+        return _infeasible(demanded, state)
     state.upper = upper = number_at(content, "upper")
     if upper < 0:
         reject("upper is negative")
     if kind == "density" and upper > 1:
         reject("upper is above 1, the greatest possible density")
-    return _Claim(kind, eta, band, upper)
+    return _Claim(kind, demanded, eta, band, upper)
+
+
+def _infeasible(demanded: Demanded, state: _State) -> _Claim:
+    """The claim that no rule meets the requirements."""
+    state.claim = "no rule on what the planner sees meets the requirements"
+    if state.level != "proved":
+        reject("that there is no rule is proved, or not claimed")
+    # A threshold above everybody is no agent's end, and accepts nobody.
+    if demanded.low <= 0:
+        reject("a threshold above everybody meets the requirements: nobody is accepted")
+    return _Claim("infeasible", demanded, None, Fraction(0), -1.0)
+
+
+def _nothing_claimed(content: dict[str, Any]) -> None:
+    """Without any rule, there are no bounds."""
+    for key in ("witness", "lower", "upper", "gap"):
+        if content.get(key) is not None:
+            reject(f"{key} is given, but the claim is that there is no rule")
 
 
 def _bounds(content: dict[str, Any], exact: ExactInstance, claim: _Claim, state: _State) -> None:
     """The lower bound, and the gap between the bounds."""
-    state.lower = lower = witness_value(content, exact, claim.eta, claim.band)
+    state.lower = lower = witness_value(content, exact, claim.demanded, claim.eta, claim.band)
     upper = Fraction(claim.upper)
-    if upper < lower:
-        reject("upper is below the witness's value")
     gap = Fraction(number_at(content, "gap"))
     if not 0 <= gap <= 1:
         reject("the gap claimed is not between 0 and 1")
-    if gap * upper < upper - lower:
+    if lower is None or lower < 0:  # no rule is known, or only one that does harm
+        if gap < 1:
+            reject("the gap claimed is smaller than that of the bounds")
+    elif upper < lower:
+        reject("upper is below the witness's value")
+    elif gap * upper < upper - lower:
         reject("the gap claimed is smaller than that of the bounds")
+    if lower is None:
+        state.said.append("no rule that meets the requirements is claimed, only an upper bound")
+        return
+    if claim.demanded.given and content.get("witness") is not None:
+        state.said.append("the witness meets the requirements, recomputed in rationals")
     state.said.append(
         f"the witness has a {claim.kind} of {at_least(lower)}, recomputed in rationals"
         if content.get("witness") is not None

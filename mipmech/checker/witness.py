@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mipmech.checker.content import Look, number_at, numbers, object_at, reject, text_at
+from mipmech.checker.content import Look, numbers, reject
 from mipmech.checker.exact import (
     CHUNK,
     dot,
@@ -218,9 +218,17 @@ class ExactInstance:
             reject("the witness gives weight to a feature that the planner cannot see")
         return w
 
-    def outcome(self, w: list[Fraction], threshold: Fraction) -> tuple[Fraction, Fraction]:
-        """Density and gain of the rule w·x ≥ threshold (Lemma 1, without roots)."""
+    def outcome(
+        self, w: list[Fraction], threshold: Fraction, members: NDArray[np.int64]
+    ) -> tuple[Fraction, Fraction, dict[int, tuple[Fraction, Fraction]]]:
+        """Density and gain of the rule w·x ≥ threshold (Lemma 1, without roots), and who passes.
+
+        members : (m,) array, the class of each agent
+
+        Of each class with weight, the weight accepted in the end and the whole weight follow.
+        """
         total = covered = moved = Fraction(0)
+        passed: dict[int, tuple[Fraction, Fraction]] = {}
         square, rise = self.response(w)
         # Everything over one power of two (the denominators of floats, and of Bᵀv).
         bits = max(value.denominator for value in [*w, threshold]).bit_length()
@@ -228,14 +236,27 @@ class ExactInstance:
         step = max(1, min(CHUNK, NUMBERS // max(1, len(weights))))
         for start in range(0, self.instance.size, step):
             self.look()
-            some = self._moves(slice(start, start + step), weights, bits, threshold, square)
-            total, covered, moved = total + some[0], covered + some[1], moved + some[2]
-        return covered / total, rise * moved / total
+            part = slice(start, start + step)
+            weight, shift, distance, inside, scale = self._moves(
+                part, weights, bits, threshold, square
+            )
+            for number in np.unique(members[part]).tolist():
+                own = members[part] == number
+                accepted = own & (inside | (distance < 0))
+                held, whole_of_it = passed.get(number, (Fraction(0), Fraction(0)))
+                held += Fraction(int(weight[accepted].sum()), 1 << shift)
+                whole_of_it += Fraction(int(weight[own].sum()), 1 << shift)
+                passed[number] = held, whole_of_it
+            total += Fraction(int(weight.sum()), 1 << shift)
+            covered += Fraction(int(weight[inside].sum()), 1 << shift)
+            moved += Fraction(int((weight * distance)[inside].sum()), 1 << shift + scale)
+        there = {number: sums for number, sums in passed.items() if sums[1]}
+        return covered / total, rise * moved / total, there
 
     def _moves(
         self, some: slice, weights: dict[int, int], bits: int, threshold: Fraction, square: Fraction
-    ) -> tuple[Fraction, Fraction, Fraction]:
-        """Of some agents: Σω; Σω and Σω(threshold − w·x) over those who move.
+    ) -> tuple[NDArray[np.object_], int, NDArray[np.object_], NDArray[np.bool_], int]:
+        """Of some agents: ω, times 2^shift; threshold − w·x, times 2^scale; and who moves.
 
         weights : those that are not 0, by column, times 2^bits
         """
@@ -255,10 +276,7 @@ class ExactInstance:
             limits = value**2 * (square.numerator << 2 * scale) // square.denominator
             inside = (distance >= 0) & ((distance << shift) ** 2 <= limits)
         weight, weight_shift = whole(instance.weights[some])
-        sums = int(weight.sum()), int(weight[inside].sum()), int((weight * distance)[inside].sum())
-        powers = weight_shift, weight_shift, weight_shift + scale
-        total, covered, moved = map(Fraction, sums, (1 << power for power in powers))
-        return total, covered, moved
+        return weight, weight_shift, distance, np.asarray(inside, dtype=bool), scale
 
     def ceiling(self) -> float:
         """The greatest rate (‖P w_f‖ for the paper's costs) times Σω_iℓ_i, rounded up.
@@ -309,42 +327,3 @@ def _integers(table: list[list[Fraction]], look: Look) -> tuple[list[list[int]],
         look()
         found.append([value.numerator * (scale // value.denominator) for value in row])
     return found, scale
-
-
-def witness_value(
-    content: dict[str, Any], exact: ExactInstance, eta: Fraction | None, band: Fraction
-) -> Fraction:
-    """The lower bound: what the witness has, exactly as claimed."""
-    claimed = object_at(content, "lower")
-    text = text_at(claimed, "exact", "lower.")
-    if len(text) > 1_000_000:
-        reject("lower.exact is too long to be a gain")
-    numerator, slash, denominator = text.partition("/")
-    digits = all(
-        part.isascii() and part.removeprefix("-").isdigit() and len(part) < 4000
-        for part in ([numerator, denominator] if slash else [numerator])
-    )
-    if not digits or (slash and int(denominator) <= 0):
-        reject("lower.exact is not a fraction")
-    lower = Fraction(int(numerator), int(denominator) if slash else 1)
-    if Fraction(number_at(claimed, "value", "lower.")) > lower:
-        reject("lower.value is above the exact lower bound")
-    if content.get("witness") is None:
-        if lower != 0:
-            reject("there is no witness for the lower bound")
-        return lower
-    witness = object_at(content, "witness")
-    w = exact.rule(witness)
-    if not any(w):
-        reject("the witness has no direction: its weights are all 0")
-    density, gain = exact.outcome(w, Fraction(number_at(witness, "threshold", "witness.")))
-    found = gain if eta is None else density
-    if found != lower:
-        reject(f"the witness has {float(found)!r}, not the claimed lower bound")
-    if eta is not None:
-        square, rise = exact.response(w)
-        ends = sorted(rise * length for length in root(square))
-        width = band * root(exact.seen_square)[0]
-        if ends[1] > eta + width or ends[0] < eta - width:
-            reject("the witness is not at the η claimed")
-    return lower

@@ -41,6 +41,8 @@ from mipmech.model.grading import Recount
 from mipmech.model.instance import Instance
 from mipmech.model.masses import masses
 from mipmech.model.mechanism import Mechanism
+from mipmech.model.requirements import Demands
+from mipmech.model.requirements.required import RequirementsLike
 from mipmech.oracles.base import Level, infeasible
 from mipmech.rationals import relative_gap, round_down, round_up
 from mipmech.theory.projection import gain_ceiling
@@ -50,7 +52,7 @@ from mipmech.workers.executor import Executor, ExecutorLost
 from mipmech.workers.ordered import ExecutorPool, each
 
 EngineName = Literal["auto", "cells", "milp"]
-Status = Literal["optimal", "gap"]
+Status = Literal["optimal", "gap", "infeasible"]
 
 DEFAULT_GAP = 1e-3
 # Events that a certificate keeps of its search, for the picture.
@@ -102,6 +104,8 @@ class Certificate:
         The proof of the upper bound, as in the file.
     events : tuple of Event
         The bounds over time.
+    demands : Demands or None
+        What is demanded of rules; None if any rule is allowed.
     """
 
     instance: Instance
@@ -117,8 +121,11 @@ class Certificate:
     work: Mapping[str, int]
     proof: Mapping[str, Any] = field(repr=False)
     events: tuple[Event, ...] = ()
+    demands: Demands | None = None
 
     def __repr__(self) -> str:
+        if self.infeasible:
+            return f"Certificate(infeasible, {self.level}; {self.engine}, {self.seconds:.2f} s)"
         return (
             f"Certificate({self.status}, {self.level}: {self.claim['kind']} in"
             f" [{round_down(self.lower):.9g}, {self.upper:.9g}], gap {self.gap:.2g};"
@@ -131,18 +138,39 @@ class Certificate:
         return None if self.recount is None else self.recount.mechanism
 
     @property
+    def infeasible(self) -> bool:
+        """Whether no rule meets the requirements."""
+        return bool(self.claim["kind"] == "infeasible")
+
+    @property
+    def unknown(self) -> bool:
+        """Whether rules must meet requirements, and none that does is known."""
+        return self.demands is not None and self.recount is None
+
+    @property
     def gap(self) -> float:
-        """(upper − lower)/upper, rounded up; 0 if upper is 0."""
+        """(upper − lower)/upper, rounded up; 0 if upper is 0, 1 if no rule or only harm is known."""
+        if self.infeasible:
+            return 0.0
+        if self.unknown or self.lower < 0:
+            return 1.0
         return relative_gap(self.lower, self.upper)
 
     @property
     def status(self) -> Status:
-        """Whether the gap is as small as was asked for."""
+        """Whether the gap is as small as was asked for, or no rule meets the requirements."""
+        if self.infeasible:
+            return "infeasible"
         return "optimal" if self.gap <= self.wanted else "gap"
 
     @property
     def scope(self) -> str:
         """What the upper bound is about, in words."""
+        if self.demands is not None:
+            return (
+                "all threshold rules on what the planner sees that meet the requirements, on this"
+                " sample"
+            )
         if self.claim["kind"] == "gain":
             return "all threshold rules on what the planner sees, on this sample"
         return "all threshold rules with this η (to within the band), on this sample"
@@ -166,16 +194,24 @@ class Certificate:
 
     def to_dict(self) -> dict[str, Any]:
         """The object printed under ``--json``; bounds are rounded outward."""
+        bounds: dict[str, float | None] | None = {
+            "lower": None if self.unknown else round_down(self.lower), "upper": self.upper,
+        }  # fmt: skip
+        if self.infeasible:
+            bounds = None
+        kind = "gain" if self.infeasible else self.claim["kind"]
         return {
             "status": self.status,
-            self.claim["kind"]: {"lower": round_down(self.lower), "upper": self.upper},
+            kind: bounds,
+            **({"value": bounds} if kind == "gain" else {}),
             "gap": self.gap,
             "level": self.level,
             "scope": self.scope,
             "engine": self.engine,
             "mechanism": None if self.mechanism is None else self.mechanism.to_dict(),
             **facts(self.instance, self.recount, self.printed, self.fragile),
-            "lower_exact": str(self.lower),
+            **({} if self.demands is None else self.demands.facts(self.recount)),
+            "lower_exact": None if self.unknown else str(self.lower),
             "stop": self.stop.value,
             "work": dict(self.work),
             "seconds": self.seconds,
@@ -197,9 +233,11 @@ class Certificate:
             "claim": dict(self.claim),
             "instance": {"name": instance.name, "digest": instance.digest, "path": beside},
             "witness": None if self.mechanism is None else self.mechanism.to_dict(),
-            "lower": {"value": round_down(self.lower), "exact": str(self.lower)},
-            "upper": self.upper,
-            "gap": self.gap,
+            "lower": None
+            if self.unknown
+            else {"value": round_down(self.lower), "exact": str(self.lower)},
+            "upper": None if self.infeasible else self.upper,
+            "gap": None if self.infeasible else self.gap,
             "level": self.level,
             "scope": self.scope,
             "made_by": {"program": "mipmech", "version": __version__, "engine": self.engine},
@@ -230,6 +268,7 @@ class Certificate:
 def certify(
     sample: Instance | Geometry | str | Path,
     *,
+    require: RequirementsLike | None = None,
     gap: float = DEFAULT_GAP,
     engine: EngineName = "auto",
     budget: Budget | None = None,
@@ -241,6 +280,9 @@ def certify(
     ----------
     sample : Instance, Geometry, str or Path
         The sample, or its file.
+    require : Requirements, mapping, str or Path, optional
+        What is demanded of rules, or the name of its file. If no rule meets it, that is what is
+        proved.
     gap : float
         The relative gap (upper − lower)/upper at which the search stops.
     engine : {"auto", "cells", "milp"}
@@ -253,7 +295,7 @@ def certify(
         are lost, the certificate is of what was finished by then, and ``stop`` says so. It stays
         open, and may be busy for a moment with work that is no longer needed.
     """
-    geometry = geometry_of(sample)
+    geometry = geometry_of(sample, require)
     if not 0 <= gap < 1:
         raise InputError(f"is {gap}; give a number from 0 to below 1", field="gap")
     if engine not in ("auto", "cells", "milp"):
@@ -263,7 +305,9 @@ def certify(
     timer, trace = _traced(budget)
     chosen = FASTEST if engine == "auto" else engine
     with timer.listening():
-        if geometry.p_norm == 0:  # exactly: no rule on what the planner sees changes quality
+        if (
+            geometry.p_norm == 0 and geometry.demands is None
+        ):  # exactly: no rule on what the planner sees changes quality
             found = Certificate(
                 geometry.instance, {"kind": "gain"}, None, Fraction(0), 0.0, gap, "proved", chosen,
                 Stop.CLOSED, timer.seconds, {"nodes": 0}, {"kind": "cells@1"},
@@ -304,12 +348,15 @@ def _by_cells(
     def tell() -> None:
         clock.tell(search.lower, search.upper, search.search.nodes)
 
+    demands = geometry.demands
+
     def made(stop: Stop) -> Certificate:
-        recount = search.best.recount if search.lower > 0 else None
+        recount = search.best.recount if search.lower > 0 or demands is not None else None
+        kind = "infeasible" if search.infeasible else "gain"
         return Certificate(
-            geometry.instance, {"kind": "gain"}, recount, search.lower, round_up(search.upper), gap,
-            "proved", "cells", stop, timer.seconds, {"nodes": search.search.nodes},
-            cells_proof(geometry, geometry.basis, search.search),
+            geometry.instance, _claim(kind, demands), recount, search.lower, round_up(search.upper),
+            gap, "proved", "cells", stop, timer.seconds, {"nodes": search.search.nodes},
+            cells_proof(geometry, geometry.basis, search.search), demands=demands,
         )  # fmt: skip
 
     # This compiles, once, before workers start, so that all of them load the same code: two that
@@ -379,6 +426,13 @@ def _by_intervals(geometry: Geometry, gap: float, timer: Timer) -> Certificate:
     )  # fmt: skip
 
 
+def _claim(kind: str, demands: Demands | None) -> dict[str, Any]:
+    """The claim of a certificate's file."""
+    if demands is None:
+        return {"kind": kind}
+    return {"kind": kind, "requirements": demands.requirements.to_dict()}
+
+
 def _most_nodes(budget: Budget) -> int:
     """As many as were allowed, and no more than a checker accepts."""
     return MOST_NODES if budget.nodes is None else min(budget.nodes, MOST_NODES)
@@ -416,6 +470,8 @@ def _checked(found: Certificate, timer: Timer, executor: Executor | None = None)
 
     If the checker has no time for that, the bound is the search's own word: level "attested".
     """
+    if found.infeasible:
+        return _checked_infeasible(found, timer, executor)
     if found.claim["kind"] == "density":
         ample = most = found.upper
     else:
@@ -442,6 +498,24 @@ def _checked(found: Certificate, timer: Timer, executor: Executor | None = None)
         return replace(found, upper=least)
     anywhere = min(round_up(Fraction(verdict.leaf_bound) * ELSEWHERE), most)
     return replace(found, upper=max(anywhere, verdict.leaf_bound))
+
+
+def _checked_infeasible(found: Certificate, timer: Timer, executor: Executor | None) -> Certificate:
+    """The certificate that there is no rule; without time to check it, only that none is known."""
+    watch, work = timer.budget.watch, sum(found.work.values())
+
+    def say(text: str) -> None:
+        if watch is not None:
+            watch(Event(timer.seconds, 0.0, 0.0, work, f"checking: {text}"))
+
+    go_on = _a_moment_longer(timer)
+    verdict = check_on(executor, found.content(), found.instance, say, go_on=go_on)
+    if verdict.accepted:
+        return found
+    if verdict.finished:
+        raise CertificateFault(verdict.reason)
+    claim, most = {**found.claim, "kind": "gain"}, gain_ceiling(found.instance)
+    return replace(found, claim=claim, upper=most, level="attested", stop=Stop.TIME)
 
 
 def _a_moment_longer(timer: Timer) -> Callable[[], bool]:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from mipmech import Instance, make_instance
 from mipmech.model import reduce
+from mipmech.model.masses import masses
 from mipmech.oracles.shared.cones import ConeSet, Frontier, halves, ranges, soft_stab, sphere, stab
 from mipmech.oracles.shared.slices import slice_at
 from tests.samples import instances

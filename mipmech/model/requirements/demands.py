@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Any
 
 from mipmech.model.grading import Recount
 from mipmech.model.instance import Instance
@@ -56,6 +57,25 @@ class Demands:
             The exact outcome of the rule.
         """
         return not self.failures(found)
+
+    def facts(self, found: Recount | None) -> dict[str, Any]:
+        """What is demanded, and the figures of a rule that it speaks of, for ``--json``.
+
+        Parameters
+        ----------
+        found : Recount or None
+            The exact outcome of the rule, if there is one.
+        """
+        result: dict[str, Any] = {"requirements": self.requirements.to_dict()}
+        if self.requirements.own:
+            result["own"] = [own.name for own in self.requirements.own]
+        if found is not None:
+            result["accepted"] = float(found.accepted_share)
+            parity = self.requirements.parity
+            if parity is not None:
+                rates = found.accepted_by(parity.groups)
+                result["rates"] = {label: float(rate) for label, rate in rates.items()}
+        return result
 
     def repaired(self, mechanism: Mechanism) -> Mechanism | None:
         """The rule with its weights put into the cone; None if none is left but 0.

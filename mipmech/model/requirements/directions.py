@@ -187,4 +187,5 @@ def reduced_rows(geometry: Geometry, cone: Cone) -> tuple[Floats, Floats]:
     room = (geometry.rounding.back + 64 * EPSILON) * (np.abs(table) @ size)
     single: Flags = (rows != 0).sum(axis=1) == 1
     rows[single] = np.sign(rows[single])
-    return rows, np.where(single & exact | bool(exact and geometry.instance.costs.plain), 0.0, room)
+    whole = np.isin(rows, (-1.0, 0.0, 1.0)).all(axis=1)
+    return rows, np.where(whole & exact, 0.0, room)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -105,10 +105,10 @@ class CellProblem:
     finest: float = 2.0**-46
     norm: int = kernel.L2
     boxes: Floats | None = None
-    allowed: Allowed = cast(Allowed, None)  # every rule
+    allowed: Allowed = None  # type: ignore[assignment]  # every rule
 
     def __post_init__(self) -> None:
-        if cast(Any, self.allowed) is None:
+        if self.__dict__["allowed"] is None:
             object.__setattr__(self, "allowed", Allowed.all(*self.y.shape))
 
     @cached_property

@@ -553,14 +553,15 @@ def _tilted_bound(  # type: ignore[no-untyped-def]
     classes = totals.shape[0]
     brought, most_brought = 0.0, 0.0
     if classes > 0:
-        for i in range(unknown):
-            most_brought += values[i]
         brought = _together(
             values, unsure, unknown, out, mass, passed, totals, limits, fate, memory, keys, order,
             spare,
         )  # fmt: skip
+        for i in range(unknown):
+            if fate[i] != NEVER:
+                most_brought += values[i]
     # Where some must be left out, nobody is worth more than what takes the place.
-    crowded = brought < most_brought
+    crowded = brought < most_brought * (1.0 - ALIKE)
     following = 0
     bent = kind == GAIN and norm == L2  # else the rate is no matter of the lines
     middle, room = 0.5 * (b0 + b1), 0.5 * (b1 - b0)

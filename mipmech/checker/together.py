@@ -1,0 +1,137 @@
+"""What agents bring together if not all of them may be accepted: `docs/proof-format.md`, section 5.
+
+In a leaf, some agents are accepted for sure, and some may be accepted or not. What the latter bring
+if accepted may be counted only as far as limits on the accepted mass allow.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+Numbers = NDArray[np.int64]
+
+# Agents that may go either way are accepted in any case, in none, or it is open.
+FREE, ALWAYS, NEVER = 0, 1, 2
+# All sets of at most so many agents are tried.
+FEW = 6
+# Accepted shares of classes are compared with this much room, for rounding.
+ALIKE = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class Limits:
+    """Limits on the mass accepted.
+
+    totals : (c,) array, the mass of each class; c = 0 without limits
+    low, high : in all
+    within : the accepted shares of two classes differ by at most this
+    """
+
+    totals: Floats
+    low: float
+    high: float
+    within: float
+
+    def fit(self, masses: Floats) -> Flags:
+        """Whether masses, (…, c), may be accepted."""
+        total, shares = masses.sum(axis=-1), masses / self.totals
+        apart = shares.max(axis=-1) - shares.min(axis=-1)
+        return np.asarray(
+            (total >= self.low) & (total <= self.high) & (apart <= self.within + ALIKE)
+        )
+
+
+def together(
+    limits: Limits, passed: Floats, leaf: Numbers, values: Floats, mass: Floats
+) -> tuple[Floats, Numbers]:
+    """What unsure agents bring at most in each leaf, −1 if none fit; and the fate of each agent.
+
+    passed : (n, c) array, the masses accepted for sure in each leaf
+    leaf, values : (pairs,) arrays, an agent's leaf, ascending, and what it brings if accepted
+    mass : (pairs, c) array
+    """
+    n, classes = passed.shape
+
+    def by_leaf(column: Floats) -> Floats:
+        return np.asarray(np.bincount(leaf, weights=column, minlength=n), dtype=np.float64)
+
+    most = passed + np.column_stack([by_leaf(mass[:, g]) for g in range(classes)])
+    least_sum, most_sum = passed.sum(axis=1), most.sum(axis=1)
+    # No class may be above the one that can have least, nor below the one that has most.
+    floor = (passed / limits.totals).max(axis=1)
+    ceiling = (most / limits.totals).min(axis=1)
+    barred_at = limits.totals * (ceiling + limits.within + ALIKE)[:, None]
+    needed_at = limits.totals * (floor - limits.within - ALIKE)[:, None]
+    none = (least_sum > limits.high) | (most_sum < limits.low)
+    none |= floor - ceiling > limits.within + ALIKE
+    own, part = mass.sum(axis=1), mass > 0
+    needed = (part & (most[leaf] - mass < needed_at[leaf])).any(axis=1)
+    needed |= most_sum[leaf] - own < limits.low
+    barred = (part & (passed[leaf] + mass > barred_at[leaf])).any(axis=1)
+    barred |= least_sum[leaf] + own > limits.high
+    none |= by_leaf((needed & barred).astype(np.float64)) > 0
+    fate = np.where(needed, ALWAYS, np.where(barred, NEVER, FREE))
+    values = np.where(barred, 0.0, values)
+    brought = by_leaf(values)
+    fits = (most_sum <= limits.high) & (most <= barred_at).all(axis=1)
+    counts = np.bincount(leaf, minlength=n)
+    hard = ~none & ~fits
+    few = np.flatnonzero(hard & (counts <= FEW))
+    if len(few):
+        brought[few] = _best_sets(limits, passed, few, counts, values, mass, fate)
+    many = hard & (counts > FEW)
+    if many.any():
+        room = limits.high - least_sum
+        in_all = _parts(leaf, values / own, own, room)
+        by_class = np.zeros(n)
+        for g in range(classes):
+            by_class += _parts(leaf, values / own, mass[:, g], barred_at[:, g] - passed[:, g])
+        # Rounding of the sums, many times over.
+        least = np.minimum(in_all, by_class) * (1 + 2.0**-40)
+        brought = np.where(many, np.minimum(brought, least), brought)
+    return np.where(none, -1.0, brought), fate
+
+
+def _best_sets(
+    limits: Limits, passed: Floats, leaves: Numbers, counts: Numbers, values: Floats, mass: Floats,
+    fate: Numbers,
+) -> Floats:  # fmt: skip
+    """The best sets in leaves with few agents, −1 if none fit; writes what all sets share."""
+    starts = np.cumsum(counts) - counts
+    place = starts[leaves][:, None] + np.arange(FEW)
+    there = np.arange(FEW) < counts[leaves][:, None]
+    place = np.where(there, place, 0)
+    sets = (np.arange(1 << FEW)[:, None] >> np.arange(FEW)) & 1
+    held = np.where(there[:, :, None], mass[place], 0.0)
+    masses = passed[leaves][:, None, :] + np.einsum("sf,nfc->nsc", sets.astype(np.float64), held)
+    allowed = limits.fit(masses)
+    # Sets with agents that are not there are as good as those without.
+    worth = np.where(there, values[place], 0.0) @ sets.T
+    best = np.where(allowed, worth, -1.0).max(axis=1)
+    real = (sets[None, :, :] <= there[:, None, :]).all(axis=2)
+    chosen = allowed & real
+    always = (chosen[:, :, None] <= (sets == 1)[None, :, :]).all(axis=1)
+    ever = (chosen[:, :, None] & (sets == 1)[None, :, :]).any(axis=1)
+    fate[place[there]] = np.where(
+        always[there], ALWAYS, np.where(ever[there], fate[place[there]], NEVER)
+    )
+    return np.asarray(best)
+
+
+def _parts(leaf: Numbers, ratio: Floats, mass: Floats, room: Floats) -> Floats:
+    """What fits into the room of each leaf, the most valuable first; parts of agents count."""
+    order = np.lexsort((-ratio, leaf))
+    sorted_leaf, sorted_mass = leaf[order], mass[order]
+    up_to = np.cumsum(sorted_mass)
+    n = len(room)
+    counts = np.bincount(leaf, minlength=n)
+    starts = np.cumsum(counts) - counts
+    begun = np.concatenate([[0.0], up_to])[starts][sorted_leaf]
+    before = up_to - sorted_mass - begun
+    taken = np.clip(room[sorted_leaf] - before, 0.0, sorted_mass)
+    return np.asarray(np.bincount(sorted_leaf, weights=ratio[order] * taken, minlength=n))
