@@ -67,6 +67,10 @@ def new(
         str | None,
         typer.Option("--id", help='The column that names the agents [guessed; "" for none].'),
     ] = None,
+    groups: Annotated[
+        str | None,
+        typer.Option("--groups", help='Columns that say who is in which group: "sex,race".'),
+    ] = None,
     features: Annotated[
         str | None,
         typer.Option("--features", help="Features [the columns of quality and visible]."),
@@ -104,7 +108,7 @@ def new(
         {}, 1.0 if reach is None else None, norm=norm, weights=weights, quality_offset=offset,
         reach=None if reach is None else _amount(reach, table, "reach"),
         effort=None if effort is None else _effort(effort, table, example),
-        features=chosen, drop_blank=drop_blank,
+        features=chosen, groups=_grouped(groups, table), drop_blank=drop_blank,
         standardise=not asking and effort is None if standardise is None else standardise,
     )  # fmt: skip
 
@@ -160,6 +164,7 @@ def new(
         "digest": made.instance.digest,
         "agents": made.instance.size,
         "features": list(made.instance.feature_names),
+        "groups": list(made.instance.groups),
         "rank": made.instance.view.rank,
         "table": table.path.name if made.refers else None,
         "ids": choice.ids,
@@ -202,6 +207,14 @@ def _amount(text: str, table: CsvTable, field: str) -> float | str:
         said = f"is {answer}, and a column has that name; write {answer}.0 for the number, or"
         raise InputError(f"{said} rename the column", field=field)
     return float(answer)
+
+
+def _grouped(text: str | None, table: CsvTable) -> list[str] | None:
+    """The columns that say who is in which group."""
+    columns = None if text is None else cells(text)
+    for column in columns or ():
+        table.place(column, "groups")
+    return columns
 
 
 def _effort(text: str, table: CsvTable, example: str) -> dict[str, float] | str:
@@ -296,7 +309,7 @@ def _asked(field: str, question: str, read: Callable[[str], Any], default: str =
         try:
             return read(line.strip() or default)
         except InputError as error:
-            if error.field in ("weights", "quality_offset", "norm", "reach"):
+            if error.field in ("weights", "quality_offset", "norm", "reach", "groups"):
                 # Options, which no answer mends.
                 raise
             at = "" if error.line is None else f" (line {error.line})"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from mipmech.model.geometry import Geometry, geometry_of
 from mipmech.model.grading import baseline
 from mipmech.model.instance import Instance
 from mipmech.model.mechanism import from_reduced
-from mipmech.rationals import sqrt_bounds
+from mipmech.rationals import exact_sum, sqrt_bounds
 from mipmech.theory.projection import ProjectionRule, gain_ceiling, projection_rule
 
 
@@ -51,6 +52,16 @@ class Description:
         return float(sqrt_bounds(instance.costs.respond(exact, exact).square)[0])
 
     @property
+    def groups(self) -> dict[str, dict[str, Fraction]]:
+        """The share of each group by weight, by grouping and label; exact."""
+        weights = self.instance.weights
+        total = exact_sum(weights)
+        return {
+            name: {label: exact_sum(weights[agents]) / total for label, agents in grouping.parts()}
+            for name, grouping in self.instance.groups.items()
+        }
+
+    @property
     def seen_direction(self) -> tuple[float, ...] | None:
         """P w_f/‖P w_f‖ (for l1, linf: the steepest) in user's coordinates: Theorem 1's rule."""
         g = self.geometry
@@ -62,6 +73,10 @@ class Description:
         counts = instance.weights > 0
         reach, cost = instance.reach[counts], instance.cost[counts]
         direction = self.seen_direction
+        groups = {
+            name: {label: float(share) for label, share in shares.items()}
+            for name, shares in self.groups.items()
+        }
         return {
             "name": instance.name,
             "digest": instance.digest,
@@ -81,6 +96,7 @@ class Description:
                 "greatest": float(reach.max()),
             },
             "costs": costs_to_dict(instance),
+            **({"groups": groups} if groups else {}),
             "radius": geometry.radius * geometry.unit,
             "ceiling": self.ceiling,
             "theorem1": {

@@ -42,6 +42,7 @@ from mipmech.terminal.console import (
     up,
 )
 from mipmech.terminal.costs import blind, cost_entries, greatest_rate, no_direction
+from mipmech.terminal.groups import size_entries
 from mipmech.terminal.rule import percent, share_known, tell_rule
 from mipmech.text import NOT_VERIFIED, count, relative_gap
 from mipmech.theory.projection import ProjectionRule
@@ -83,6 +84,7 @@ def _facts(description: Description, width: int) -> Text:
         "digest": instance.digest[:16],
         "sees": _sees(instance),
         "quality": _formula(description),
+        **size_entries(description.groups),
         **cost_entries(instance),
         **_steepness(description),
         "baseline": f"mean quality {description.baseline:.6g} before any rule",

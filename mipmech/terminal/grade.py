@@ -14,6 +14,7 @@ from mipmech.terminal.console import (
     tell_heading,
     tell_picture,
 )
+from mipmech.terminal.groups import rate_entries
 from mipmech.terminal.rule import moves, sight
 from mipmech.text import above, below
 
@@ -27,6 +28,8 @@ def tell_grade(found: Graded, plot: Path | None = None, no_picture: str | None =
         entries |= sight(rule.off)
         entries["gain"] = _gain(graded)
         entries["accepted"] = _accepted(graded)
+        names = graded.instance.groups
+        entries |= rate_entries({name: graded.accepted_by(name) for name in names})
         entries |= moves(graded, share=True)
         entries |= _against(found)
         entries["threshold"] = _best(found)

@@ -37,6 +37,8 @@ def tell(made: InstanceFromCsv, choice: Choice, file: Path, warnings: Sequence[s
             else "those of the table",
             "cost": made.cost,
         }
+        if instance.groups:
+            entries["groups"] = ", ".join(map(clean, instance.groups))
         if isinstance(choice.ids, str):
             entries["names"] = f"agents are named by {clean(choice.ids)} (--id names another)"
         elif made.left_out:

@@ -75,7 +75,19 @@ def test_texts_of_a_certificate(tmp_path, monkeypatch, field, text):
 
 @pytest.mark.parametrize("text", TEXTS, ids=lambda text: repr(text[:12]))
 @pytest.mark.parametrize(
-    "place", ["name", "source", "features", "ids", "how", "key", "csv", "unknown field"]
+    "place",
+    [
+        "name",
+        "source",
+        "features",
+        "ids",
+        "how",
+        "key",
+        "csv",
+        "grouping",
+        "group",
+        "unknown field",
+    ],
 )
 def test_texts_of_an_instance(tmp_path, monkeypatch, place, text):
     monkeypatch.chdir(tmp_path)
@@ -86,6 +98,10 @@ def test_texts_of_an_instance(tmp_path, monkeypatch, place, text):
         content["features"], content["visible"] = [text, "b"], [0, 1]
     elif place == "ids":
         content["ids"][0] = text
+    elif place == "grouping":
+        content["groups"] = {text: ["f", "m", "m", "f"]}
+    elif place == "group":
+        content["groups"]["sex"][0] = text
     elif place == "how":
         content["known"]["how"] = text
     elif place == "key":

@@ -487,3 +487,55 @@ def test_on_a_real_terminal(data):
     assert process.returncode == 0
     assert "wrote students.json" in out
     assert Instance.load(data.with_suffix(".json")).units is not None
+
+
+def test_groups_are_columns_and_no_features(capsys, data):
+    status, out, err = run(capsys, data, *OPTIONS, "--groups", "group, admitted")
+    assert (status, err) == (0, "")
+    assert "groups     group, admitted" in out
+    assert "not used   essay, price" in out
+    content = json.loads(data.with_suffix(".json").read_text())
+    assert content["groups"] == {
+        "group": {"column": "group"}, "admitted": {"column": "admitted"},
+    }  # fmt: skip
+    made = Instance.load(data.with_suffix(".json"))
+    assert made.features == ("SAT", "gpa")
+    assert made.groups["group"].of_each() == ["a", "b", "a", "b"]
+    again = Instance.from_csv(
+        data, quality={"SAT": 0.002, "gpa": 0.5}, visible=["SAT", "gpa"], cost=2,
+        groups=["group", "admitted"],
+    )  # fmt: skip
+    assert again.digest == made.digest
+
+
+def test_groups_are_copied_with_the_numbers(capsys, data):
+    standardised = OPTIONS[:-1]
+    status, out, _ = run(capsys, data, *standardised, "--groups", "group", "--json")
+    told = json.loads(out)
+    assert (status, told["table"], told["groups"]) == (0, None, ["group"])
+    assert json.loads(data.with_suffix(".json").read_text())["groups"] == {
+        "group": ["a", "b", "a", "b"]
+    }
+
+
+def test_a_gap_in_a_group_is_a_gap(capsys, data):
+    data.write_text(TABLE.replace("S3,a", "S3,NA"))
+    status, _, err = run(capsys, data, *OPTIONS, "--groups", "group")
+    assert status == 2
+    assert "groups, line 4: has no label under 'group'" in err
+    status, out, _ = run(capsys, data, *OPTIONS, "--groups", "group", "--drop-blank")
+    assert status == 0
+    assert "1 row of 4 left out for gaps: group has 1" in " ".join(out.split())
+
+
+@pytest.mark.parametrize(
+    ("groups", "said"),
+    [
+        ("grup", "groups: there is no column 'grup'"),
+        ("group,group", "groups: has 'group' twice; give it once"),
+    ],
+)
+def test_groups_that_are_none(capsys, data, groups, said):
+    status, _, err = run(capsys, data, *OPTIONS, "--groups", groups)
+    assert status == 2
+    assert said in err

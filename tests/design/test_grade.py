@@ -26,6 +26,7 @@ from mipmech.design.printed import printed
 from mipmech.model import Known, Side
 from mipmech.model.typed_rules import in_known_units, load_rule, written_rule
 from mipmech.model.units import Units
+from mipmech.terminal.groups import rate_entries, size_entries
 from tests.conftest import ROOT
 from tests.samples import instances, mechanisms
 
@@ -400,3 +401,56 @@ def test_people_have_names(capsys, monkeypatch):
     assert "sat +65" in out
     assert "accept if sat ≥ 590" in out
     assert "is 600, with a gain of 1" in out
+
+
+GROUPED = {
+    "features": ["x"], "visible": ["x"], "cost": 1.0, "weights": [1.0, 2.0, 1.0, 0.0],
+    "groups": {"sex": ["f", "m", "f", "x"]},
+}  # fmt: skip
+
+
+def test_accepted_shares_of_groups_are_told(tmp_path, capsys):
+    sample = Instance.from_arrays([[0.0], [0.5], [2.0], [2.0]], [1.0], **GROUPED)
+    sample.save(tmp_path / "a.json")
+    command = ["grade", str(tmp_path / "a.json"), "--rule", "x=1", "--threshold", "1.25"]
+    assert main(command) == 0
+    assert "by sex     f: 50.0%, m: 100.0%; 50.0 points apart\n" in capsys.readouterr().out
+    assert main([*command, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["groups"] == {"sex": {"f": 0.5, "m": 1.0}}
+    assert told == {
+        **grade(sample, {"x": 1}, threshold=1.25).to_dict(),
+        "plot": None,
+        "movers": None,
+    }
+
+
+def test_sizes_of_groups_are_shown(tmp_path, capsys):
+    sample = Instance.from_arrays([[0.0], [0.5], [2.0], [2.0]], [1.0], **GROUPED)
+    sample.save(tmp_path / "a.json")
+    assert main(["show", str(tmp_path / "a.json")]) == 0
+    assert "by sex     f: 50.0%, m: 50.0%, x: 0.0%\n" in capsys.readouterr().out
+    assert main(["show", str(tmp_path / "a.json"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["groups"] == {"sex": {"f": 0.5, "m": 0.5, "x": 0.0}}
+
+
+def test_many_groups_are_told_in_few_words(tmp_path, capsys):
+    agents = [[float(i)] for i in range(20)]
+    groups = {"a very long name of schools": [f"no, {i}" for i in range(20)],
+              "a very long name of hools": range(20), "all": ["x"] * 20}  # fmt: skip
+    kept = {"features": ["x"], "visible": ["x"], "cost": 1.0}
+    Instance.from_arrays(agents, [1.0], groups=groups, **kept).save(tmp_path / "a.json")
+    file = str(tmp_path / "a.json")
+    assert main(["show", file]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "by a very…schools no, 0: 5.0%; no, 1: 5.0%; no, 10: 5.0%; " in shown
+    assert "; 13 more" in shown
+    assert main(["grade", file, "--rule", "x=1", "--threshold", "10"]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "no, 0: 0.0%; no, 10: 100.0%; 18 more between; 100.0 points apart" in shown
+    assert "by all x: 55.0% who moves" in shown
+
+
+def test_names_that_are_cut_alike_are_told_apart():
+    shares = {"aaaaaaaa 1 bbbbbbbb": {"x": Fraction(1)}, "aaaaaaaa 2 bbbbbbbb": {"x": Fraction(1)}}
+    assert len(rate_entries(shares)) == len(size_entries(shares)) == 2

@@ -44,11 +44,12 @@ def changed_file(random: Random, value: Any, values: float = 0.75) -> bytes:
 
 # ------------------------------------------------------------------ instances and their tables
 
-TABLE = "name,a,b,c\nAnn,0.5,1,2\nBo,1.5,-1,3\nCy,0,2.25,1\nDi,1e-3,0.75,2\n"
+TABLE = "name,a,b,c,g\nAnn,0.5,1,2,f\nBo,1.5,-1,3,m\nCy,0,2.25,1,f\nDi,1e-3,0.75,2,x\n"
 SELECTED = {
     "format": "mipmech/instance@1", "name": "of a table", "agents": {"csv": "table.csv"},
     "features": ["a", "b"], "quality": {"a": 1, "b": 0.5}, "visible": ["a"],
     "cost": {"column": "c"}, "ids": {"column": "name"},
+    "groups": {"g": {"column": "g"}},
 }  # fmt: skip
 ALL_FIELDS = {
     "format": "mipmech/instance@1", "name": "all fields", "source": "a test",
@@ -56,6 +57,7 @@ ALL_FIELDS = {
     "quality": [1.0, 0.5], "quality_offset": 0.25, "visible": ["a", "b"],
     "cost": [1.0, 2.0, 0.5, 1.0], "weights": [1.0, 2.0, 0.0, 1.0], "ids": ["p", "q", "r", 7],
     "units": {"centre": [1.0, 2.0], "scale": [2.0, 0.5]},
+    "groups": {"sex": ["f", "m", "m", "f"], "school": [7, 8, "7", 9]},
     "smoothing": {"sigma": 0.5, "radius": 10.0},
     "known": {"gain": [0.0, 5.0], "how": "by hand", "densities": [[0.5, 0.0, 1.0]]},
 }  # fmt: skip
@@ -93,6 +95,7 @@ def csv(folder: Path, random: Random) -> Case:
     table.write_bytes(with_other_bytes(random, TABLE.encode()))
     file.write_bytes(json_bytes(SELECTED))
     new = ["new", str(table), "--quality", "a=1,b=0.5", "--visible", "a", "--cost", "c"]
+    new += ["--groups", "g"]
     return Case([*_searched(random, file), [*new, "-o", str(folder / "new.json")]])
 
 
