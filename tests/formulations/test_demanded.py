@@ -214,7 +214,7 @@ def test_optima_on_a_line_are_exact(kind, make):
 )
 def test_optima_on_facets_are_exact(kind, make, facet):
     met = 0
-    for seed in range(4):
+    for seed in range(8):
         z, reach, weight, _, rng = sample(seed, m=6, k=2, equal=seed % 2 == 0)
         demanded = demands(rng, 6, 2, kind)
         us = on_facet(facet, z, reach, demanded.rows)
