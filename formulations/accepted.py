@@ -92,8 +92,8 @@ def set_accepted(
 ) -> None:
     """Move what `add_accepted` built to other ranges and another window; `set_margin` calls it.
 
-    Whoever is sure to be in the margin has s_i ≥ 1. If its end may be the upper end of the window,
-    that would take away the thresholds just above, which the model has there: s_i ≥ 0 then.
+    Nobody has s_i ≥ 1 here, however sure to be in the margin: at the upper end of the window the
+    model has the thresholds just above it, and rows of a user's own may ask for s_i = 0.
     """
     reach, widen = model.accepted_reach, model.accepted_widen
     reach, lowest, highest, widen = checked_agents(len(reach), reach, lowest, highest, widen)
@@ -107,8 +107,8 @@ def set_accepted(
     for i in model.accepted:
         model.accepted[i].setlb(1 if surely[i] else 0)
         model.accepted[i].setub(0 if never[i] else 1)
-        if not surely[i]:
-            model.s[i].setlb(0)
+    for i in model.s:
+        model.s[i].setlb(0)
 
 
 def add_share(model: ConcreteModel, mass: Floats, low: float, high: float) -> None:
@@ -129,6 +129,8 @@ def add_share(model: ConcreteModel, mass: Floats, low: float, high: float) -> No
 
 def accepted_terms(model: ConcreteModel, coefficients: Floats) -> tuple[list[float], list[Any]]:
     """Coefficients and variables of Σ coefficient_i a_i, zeros left out."""
+    if len(coefficients) != len(model.s):
+        raise ValueError(f"mass has {len(coefficients)} numbers for {len(model.s)} agents")
     used = np.flatnonzero(coefficients).tolist()
     missing = [i for i in used if i not in model.accepted]
     if missing:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 from pyomo.environ import ConcreteModel
 
 from formulations.accepted import Whole, add_accepted, add_share
@@ -32,9 +33,10 @@ class Demanded:
     rows, room : (r, k) array, number or (r,) array
         Directions with rows·u ≥ −room (`add_halfspaces`).
     agents, alike : sequence, (m,) array
-        Who gets an indicator ``accepted``, and who responds alike (`add_accepted`).
+        Who gets an indicator ``accepted``, and who responds alike (`add_accepted`). By default
+        whoever has mass.
     indicators : bool
-        Add ``accepted`` even if no share is demanded, for rows of one's own.
+        Everybody gets one, even if no share is demanded, for rows of one's own.
     """
 
     mass: Floats | None = None
@@ -58,6 +60,15 @@ class Demanded:
             raise ValueError("parity needs classes: give class_mass, or mass and members")
         elif self.class_mass is not None and self.members is not None:
             raise ValueError("give members or class_mass, not both")
+
+    def counted(self) -> Sequence[int] | None:
+        """Who needs an indicator: those named, or everybody (None), or those with mass."""
+        if self.agents is not None or self.indicators:
+            return self.agents
+        masses = [self.mass] if self.limits is not None or self.class_mass is None else []
+        masses += [] if self.class_mass is None else [self.class_mass]
+        known = [np.atleast_2d(mass) for mass in masses if mass is not None]
+        return np.flatnonzero(np.vstack(known).any(axis=0)).tolist()
 
     @property
     def acceptance(self) -> bool:
@@ -89,7 +100,7 @@ def add_demanded(
         highest=highest,
         window=window,
         widen=widen,
-        agents=demanded.agents,
+        agents=demanded.counted(),
         alike=demanded.alike,
     )
     if demanded.limits is not None and demanded.mass is not None:

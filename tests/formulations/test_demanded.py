@@ -340,7 +340,8 @@ def test_sure_agents_have_bounds_not_fixings():
     bounds = [(model.accepted[i].lb, model.accepted[i].ub) for i in range(4)]
     # The last one's end is the end of the window, and the model has thresholds just above, too.
     assert bounds == [(1, 1), (1, 1), (0, 0), (0, 1)]
-    assert [model.s[i].lb for i in range(4)] == [1, 0, 0, 0]
+    # The first one is surely in the margin, but rows of a user's own may leave it out.
+    assert [model.s[i].lb for i in range(4)] == [0, 0, 0, 0]
     assert not any(variable.fixed for variable in model.accepted.values())
     set_margin(model, lowest=lowest, highest=highest, window=(1.6, 2.2))
     bounds = [(model.accepted[i].lb, model.accepted[i].ub) for i in range(4)]
@@ -480,6 +481,7 @@ def test_parity_is_about_all_pairs():
     m, within = 9, 0.25
     mass, members = rng.integers(0, 4, size=m).astype(float), rng.integers(0, 4, size=m)
     model = only(Exact(), k=1)
+    model.s = pyo.Var(range(m), domain=pyo.Binary)
     model.accepted = pyo.Var(range(m), domain=pyo.Binary)
     add_parity(model, mass, members, within)
     masses = [row for row in class_masses(mass, members) if row.any()]
@@ -548,13 +550,18 @@ def test_a_cone_has_room_and_a_scale():
 def test_sizes(make):
     z, reach, weight, _, _ = sample(0, m=9)
     plain = counted(make(z, reach, weight, None, EVERYTHING, norm=Secant()))
-    classes = np.arange(9) % 3
+    classes, ones = np.arange(9) % 3, np.ones(9)
+    few = np.where(classes == 0, ones, 0)
     for demanded, more in (
         (Demanded(), Size(0, 0, 0)),
         (Demanded(indicators=True), Size(0, 9, 27)),
         (Demanded(indicators=True, agents=[1, 4]), Size(0, 2, 6)),
         (Demanded(indicators=True, alike=classes), Size(0, 9, 27 + 6)),
         (Demanded(mass=np.ones(9), limits=(1, 2)), Size(0, 9, 27 + 2)),
+        (Demanded(mass=few, limits=(1, 2)), Size(0, 3, 9 + 2)),
+        (Demanded(mass=few, limits=(1, 2), indicators=True), Size(0, 9, 27 + 2)),
+        (Demanded(class_mass=few[None], within=0.1), Size(2, 3, 9 + 3)),
+        (Demanded(mass=ones, limits=(1, 2), class_mass=few[None], within=0), Size(2, 9, 27 + 5)),
         (Demanded(mass=np.ones(9), members=classes, within=0.1), Size(2, 9, 27 + 7)),
         (Demanded(rows=np.eye(3)), Size(0, 0, 3)),
     ):
@@ -580,6 +587,7 @@ def test_what_does_not_fit_together_is_refused():
     for wrong, said in (
         ({"mass": ones, "limits": (0, 1), "agents": [0, 1]}, "agent 2 has mass"),
         ({"mass": ones, "limits": (0, math.inf)}, "finite"),
+        ({"mass": ones[:3], "limits": (0, 1)}, "3 numbers for 4 agents"),
         ({"mass": ones, "members": members[:2], "within": 0.1}, "one per agent"),
         ({"mass": ones, "members": members, "within": -0.1}, "0 or more"),
         ({"class_mass": ones, "within": 0.1}, "a row for each class"),
@@ -636,7 +644,13 @@ def test_constraints_of_ones_own_are_respected(make):
     assert found is not None
     assert pyo.value(model.b) <= -0.2 + 1e-6
     assert found < plain - 1e-3
-    # Nobody in the margin, or nobody moves far.
+    # Nobody in the margin, also where somebody surely is; or nobody moves far.
+    for sure in (np.full((1, 2), 0.0), np.array([[0.0, 0.01], [0.01, 0.0]])):
+        m = len(sure)
+        model = make(sure, np.ones(m), np.ones(m), None, EVERYTHING, norm=facet, demanded=demanded)
+        assert solve(model) > m - 0.1
+        model.own = pyo.Constraint(expr=sum(model.s.values()) <= 0)
+        assert solve(model) == pytest.approx(0, abs=1e-6)
     model = build()
     model.own = pyo.Constraint(expr=sum(model.s.values()) <= 0)
     assert solve(model) == pytest.approx(0, abs=1e-6)
