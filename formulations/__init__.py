@@ -10,7 +10,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from formulations.accepted import add_accepted, add_share, set_accepted
     from formulations.cliques import add_cliques, clique_cover, conflicts
+    from formulations.demanded import Demanded
     from formulations.density import density_model, set_cutoff
     from formulations.eta import add_eta, set_eta
     from formulations.facets import (
@@ -21,7 +23,9 @@ if TYPE_CHECKING:
         all_facets,
         set_facet,
     )
+    from formulations.halfspaces import add_halfspaces
     from formulations.margin import add_margin, big_m, naive_margin, set_margin, support
+    from formulations.parity import add_parity
     from formulations.soft_density import soft_density_model
     from formulations.unit_norm import (
         Box,
@@ -38,13 +42,16 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
-    "Box", "Cone", "Cones", "CrossPolytope", "CrossPolytopeFacet", "CubeFacet", "Exact", "Secant",
-    "Size", "Surface", "UnitNorm", "add_cliques", "add_eta", "add_margin", "all_facets", "big_m",
-    "cell", "clique_cover", "conflicts", "cube", "density_model", "naive_margin", "set_cone",
-    "set_cutoff", "set_eta", "set_facet", "set_margin", "soft_density_model", "support", "tangents",
+    "Box", "Cone", "Cones", "CrossPolytope", "CrossPolytopeFacet", "CubeFacet", "Demanded",
+    "Exact", "Secant", "Size", "Surface", "UnitNorm", "add_accepted", "add_cliques", "add_eta",
+    "add_halfspaces", "add_margin", "add_parity", "add_share", "all_facets", "big_m", "cell",
+    "clique_cover", "conflicts", "cube", "density_model", "naive_margin", "set_accepted",
+    "set_cone", "set_cutoff", "set_eta", "set_facet", "set_margin", "soft_density_model",
+    "support", "tangents",
 ]  # fmt: skip
 
 _HOME = {
+    **dict.fromkeys(["add_accepted", "add_share", "set_accepted"], "accepted"),
     **dict.fromkeys(["add_cliques", "clique_cover", "conflicts"], "cliques"),
     **dict.fromkeys(["density_model", "set_cutoff"], "density"),
     **dict.fromkeys(["add_eta", "set_eta"], "eta"),
@@ -53,6 +60,9 @@ _HOME = {
         "facets",
     ),
     **dict.fromkeys(["add_margin", "big_m", "naive_margin", "set_margin", "support"], "margin"),
+    "Demanded": "demanded",
+    "add_halfspaces": "halfspaces",
+    "add_parity": "parity",
     "soft_density_model": "soft_density",
 }
 

@@ -10,6 +10,7 @@ from pyomo.environ import ConcreteModel, Constraint, Objective, Param, maximize
 
 from formulations.arrays import Bounds, Floats, finite
 from formulations.cliques import add_cliques
+from formulations.demanded import Demanded, add_demanded
 from formulations.eta import add_eta
 from formulations.facets import Surface
 from formulations.margin import add_margin, support
@@ -24,12 +25,15 @@ class Options(TypedDict, total=False):
         of l1 or linf costs, with p None and eta (−1, 1): u is no Euclidean unit vector then
     lowest, highest : (m,) arrays, range of u·z_i over the directions in question, by default
         `support`, of a surface its own `ranges`; pass smaller ones if N is a part of the sphere
-    window : the range of b
+    window : the range of b; give one that holds every threshold in question if you add rows of your
+        own on ``b``: the default is right for what is maximised, and for rows on the direction
+        and on who is accepted
     widen : δ of `margin`, a number or (m,) array
     cliques : agents of which at most one is covered
     at_least : adds the row ``cutoff``: objective ≥ at_least, which `set_cutoff` moves
     box : bounds of the coordinates of u, by default their range over the allowed directions; of a
         surface, any box, and the part of it in there is meant
+    demanded : requirements on the rule, `Demanded`
     """
 
     norm: Required[UnitNorm]
@@ -40,6 +44,7 @@ class Options(TypedDict, total=False):
     cliques: Sequence[Sequence[int]]
     at_least: float
     box: Bounds
+    demanded: Demanded
 
 
 def density_model(
@@ -59,6 +64,15 @@ def density_model(
     it is above every left end: (u, b') covers C too. So b may be taken as the score of an agent,
     and it lies in [min lowest, max highest], the default. The window is that of the margin proper;
     widening the margin only adds to what the model allows.
+
+    *Window with ``accepted``.* Going down to b' may accept more agents, so shares need another
+    argument. Fix u, and let b rise to the next *end* e = u·z_i + ℓ_i: b is above the end of those
+    who are not accepted, e is not below it, and nobody's end is passed. So (u, e) accepts whom
+    (u, b) accepts, and covers whom it covers and more; in the soft density they move further. If b
+    is above all ends, nobody is accepted or covered; the model has that at b = greatest end,
+    because its rows are closed (`accepted`). So b may be taken as an end, and it lies in
+    [min(lowest + ℓ), max(highest + ℓ)], the default then. A demand on the direction alone changes
+    nothing: u was fixed. Nor do clique rows, which say what no (u, b) covers.
 
     *Objective.* If all weights other than 0 are equal, it is the integer Σ s_i, and ``model.scale``
     is the weight of one agent; otherwise it is Σ ω_i s_i and ``model.scale`` is 1. Density is
@@ -102,7 +116,10 @@ def compose(
         least, most = surface.ranges(z, within) if surface else support(z, p, *eta)
         lowest = least if lowest is None else lowest
         highest = most if highest is None else highest
-    ends = reach if soft else 0.0  # the best threshold is some score, or the end of some reach
+    demanded = options.get("demanded")
+    # The best threshold is the end of some reach, or some score if nobody asks who is accepted.
+    at_ends = soft or (demanded is not None and demanded.acceptance)
+    ends = reach if at_ends else 0.0
     window = options.get("window") or (float(np.min(lowest + ends)), float(np.max(highest + ends)))
     if within is None:
         within = surface.box(k) if surface else support(np.eye(k), p, *eta)
@@ -112,6 +129,17 @@ def compose(
     add_margin(
         model, z, reach, lowest=lowest, highest=highest, window=window, widen=widen, near=not soft
     )
+    if demanded is not None:
+        add_demanded(
+            model,
+            demanded,
+            z,
+            reach,
+            lowest=lowest,
+            highest=highest,
+            window=window,
+            widen=widen,
+        )
     return model
 
 

@@ -16,10 +16,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from pyomo.environ import Binary, ConcreteModel, Constraint, Param, Var
+from pyomo.environ import Binary, ConcreteModel, Constraint, Var
 
-from formulations.arrays import ROUNDING, UNIT, Floats, finite
-from formulations.rows import linear, row
+from formulations.accepted import set_accepted
+from formulations.arrays import ROUNDING, UNIT, Floats, checked_agents, finite, ordered
+from formulations.rows import linear, numbers, row, store
 
 # The constant M of `naive_margin`: large enough for any data, and for a solver to cheat.
 NAIVE_M = 1e5
@@ -105,8 +106,8 @@ def add_margin(
     near : leave the near rows out if something else implies them (as in the soft density)
     """
     m, _ = np.shape(z)
-    reach, lowest, highest, widen = _checked(m, reach, lowest, highest, widen)
-    above, beyond = big_m(lowest, highest, reach, _ordered(window))
+    reach, lowest, highest, widen = checked_agents(m, reach, lowest, highest, widen)
+    above, beyond = big_m(lowest, highest, reach, ordered(window))
     _add(model, z, reach, above, beyond, widen, near)
     set_margin(model, lowest=lowest, highest=highest, window=window)
 
@@ -117,17 +118,18 @@ def set_margin(
     """Move a model built by `add_margin` to other ranges of the scores and another window of b.
 
     ``model.longest`` is T_i, how far agent i can move at most; the soft density has it as bound.
+    A model with `add_accepted` moves along (`set_accepted`).
     """
     reach, widen = model.margin_reach, model.margin_widen
-    reach, lowest, highest, widen = _checked(len(reach), reach, lowest, highest, widen)
-    bottom, top = window = _ordered(window)
+    reach, lowest, highest, widen = checked_agents(len(reach), reach, lowest, highest, widen)
+    bottom, top = window = ordered(window)
     above, beyond = big_m(lowest, highest, reach, window)
-    _store(model.above, above)
-    _store(model.beyond, beyond)
-    _store(model.near_limit, above + widen)
-    _store(model.far_limit, beyond + reach + widen)
+    store(model.above, above)
+    store(model.beyond, beyond)
+    store(model.near_limit, above + widen)
+    store(model.far_limit, beyond + reach + widen)
     longest = np.minimum(reach, np.maximum(0.0, top - lowest)) + widen
-    _store(model.longest, longest)
+    store(model.longest, longest)
     moves = model.component("t")
     if moves is not None:  # the soft density
         for i, most in enumerate(longest.tolist()):
@@ -139,6 +141,8 @@ def set_margin(
     for i in range(len(reach)):
         model.s[i].setlb(1 if surely[i] else 0)
         model.s[i].setub(0 if out[i] else 1)
+    if model.component("accepted") is not None:
+        set_accepted(model, lowest=lowest, highest=highest, window=window)
 
 
 def naive_margin(
@@ -158,7 +162,7 @@ def naive_margin(
     reach = finite("reach", reach, (len(z),))
     constant = np.full(len(z), float(m))
     _add(model, z, reach, constant, constant, np.zeros(len(z)), near=True)
-    bottom, top = _ordered(window)
+    bottom, top = ordered(window)
     model.b.setlb(bottom)
     model.b.setub(top)
 
@@ -191,11 +195,11 @@ def _add(
     model.margin_reach, model.margin_widen = reach, widen
     model.b = Var()
     model.s = Var(agents, domain=Binary)
-    model.above = _param(above)
-    model.beyond = _param(beyond)
-    model.near_limit = _param(above + widen)
-    model.far_limit = _param(beyond + reach + widen)
-    model.longest = _param(reach + widen)
+    model.above = numbers(above)
+    model.beyond = numbers(beyond)
+    model.near_limit = numbers(above + widen)
+    model.far_limit = numbers(beyond + reach + widen)
+    model.longest = numbers(reach + widen)
     scores = [row(z[i], model.u) for i in agents]
 
     def near_row(model: ConcreteModel, i: int) -> Any:
@@ -212,33 +216,3 @@ def _add(
     if near:
         model.near = Constraint(agents, rule=near_row)
     model.far = Constraint(agents, rule=far_row)
-
-
-def _param(values: Floats) -> Any:
-    return Param(range(len(values)), mutable=True, initialize=dict(enumerate(values.tolist())))
-
-
-def _store(param: Any, values: Floats) -> None:
-    for i, value in enumerate(values.tolist()):
-        param[i] = value
-
-
-def _ordered(window: tuple[float, float]) -> tuple[float, float]:
-    bottom, top = finite("window", window, (2,)).tolist()
-    if bottom > top:
-        raise ValueError(f"the window of b is empty: [{bottom}, {top}]")
-    return bottom, top
-
-
-def _checked(
-    m: int, reach: Floats, lowest: Floats, highest: Floats, widen: float | Floats
-) -> tuple[Floats, Floats, Floats, Floats]:
-    reach = finite("reach", reach, (m,))
-    lowest = finite("lowest", lowest, (m,))
-    highest = finite("highest", highest, (m,))
-    widen = finite("widen", widen, (m,))
-    if (lowest > highest).any():
-        raise ValueError("lowest exceeds highest")
-    if (reach < 0).any() or (widen < 0).any():
-        raise ValueError("reach and widen must not be negative")
-    return reach, lowest, highest, widen

@@ -34,7 +34,8 @@ def soft_density_model(
     ``cutoff`` are those of the density, with t for s.
 
     *Window.* For fixed u the soft density rises in b except where an agent falls off the far end,
-    so some u·z_i + ℓ_i is a best threshold, and [min(lowest + ℓ), max(highest + ℓ)] the default.
+    so some u·z_i + ℓ_i is a best threshold, and [min(lowest + ℓ), max(highest + ℓ)] the default,
+    also with ``demanded``: the argument of `density_model` is about ends.
     """
     model = compose(z, reach, p, eta, options, soft=True)
     agents = range(len(z))

@@ -149,7 +149,7 @@ class Certificate:
 
     @property
     def gap(self) -> float:
-        """(upper − lower)/upper, rounded up; 0 if upper is 0, 1 if no rule or only harm is known."""
+        """(upper − lower)/upper, rounded up; 0 if upper is 0, 1 if no gain is known to be allowed."""
         if self.infeasible:
             return 0.0
         if self.unknown or self.lower < 0:

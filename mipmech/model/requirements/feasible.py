@@ -127,6 +127,8 @@ class _Levels:
         If moves are harmful, the order is the other way round, and worth counts as a loss.
         """
         direction, ends = self.direction, self.ends
+        if harmful:
+            yield self._above(), 0.0
         worth = -self.sure if harmful else self.sure
         possible, clear = self._accepted(shares)
         chosen = np.flatnonzero(possible)
@@ -141,10 +143,14 @@ class _Levels:
             near = np.flatnonzero(np.abs(ends - ends[i]) <= self.doubt + self.doubt[i])
             for threshold in dict.fromkeys((step_inward(direction, here, near), here)):
                 yield threshold, float(worth[i])
-        # Above everybody.
-        last = int(ends.argmax())
+        if not harmful:
+            yield self._above(), 0.0
+
+    def _above(self) -> float:
+        """A threshold above everybody."""
+        direction = self.direction
         room = ABOVE * float(direction.limits.max()) + 4 * float(self.doubt.max())
-        yield direction.threshold(float(ends[last]) + room), 0.0
+        return direction.threshold(float(self.ends.max()) + room)
 
     def _accepted(self, shares: Shares | None) -> tuple[Flags, Flags]:
         """At which ends the accepted may meet the limits, and where that is beyond doubt."""
