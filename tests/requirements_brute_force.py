@@ -26,12 +26,15 @@ chosen. `possible` decides that as well: all of it is exact.
 **l2 with k = 2.** The order of all ends changes only where two are equal; who is covered by b =
 end_i only where end_i is a score. These angles, and those of the rows of the cone, are found with 80
 digits. On the arcs between them everything is constant but the gain, (u·p)(A·u + c), which is
-greatest at an end of the arc or at a zero of its slope. Angles that agree to 40 digits are one: a
+greatest at an end of the arc or at a zero of its slope. Angles that agree to 30 digits are one: a
 tie there accepts no set that its neighbours do not. A cone without interior has fewer dimensions:
 it is reduced to its span first, so that arcs of the cone, and not rays, matter.
 
-**l2 with k ≥ 3.** `reached` is a rule found by search, with its exact gain. `feasible` is still
-decided for equal reaches, and for k = 3.
+**l2 with k = 3.** `reached` is a rule found by search, with its exact gain. Caps of directions that
+may hold more are halved, with a bound for each set that may be accepted (few agents, then). Whether
+there is any rule is decided: `feasible`.
+
+**l2 with k ≥ 4.** `reached`, and `feasible` for equal reaches.
 """
 
 from __future__ import annotations
@@ -51,9 +54,14 @@ from tests import requirements_referee as truth
 from tests.costs_brute_force import Bracket
 from tests.referee import Root, dot
 
-SAME = Decimal("1e-40")  # directions this near, of about 70 digits that are right, are one
-ASIDE = Decimal("1e-30")  # a step off a circle that crosses no other
+# Directions this near are one. Some 75 digits are right, half of them where circles touch.
+SAME = Decimal("1e-30")
+TOUCHING = Decimal("1e-40")  # circles whose radius has a square below this are points
+ASIDE = Decimal("1e-25")  # a step off a circle that crosses no other
 NARROW = Decimal("1e-12")  # arcs of circles below this are not looked into
+GAP = 1e-3  # caps whose bound is this near (relatively) to what is reached are not halved
+MOST_CAPS = 200_000  # with more of them the bracket is what it is then
+MOST_CLASSES = 8  # whose sets are all tried in every cap
 ROUNDING = 1e-11  # of the greatest gain on an arc, found in floats
 
 
@@ -69,13 +77,17 @@ class Reached:
 def best_gain(instance, requirements: dict, labels: Sequence | None = None) -> Bracket | None:
     """The supremum of the gain over all rules that meet the requirements; None if no rule does.
 
-    For l2 and one or two dimensions, counted within the cone; for l1 and linf in any, though slowly
-    beyond three. Where even the supremum is negative, `at_most` may be 0.
+    For l2 and up to three dimensions, counted within the cone; for l1 and linf in any, though slowly
+    beyond three. Exact but for rounding, except for l2 in three dimensions, where the bracket is
+    about GAP wide, or more where ties are. Where even the supremum is negative, `at_most` may be 0
+    and `surely` below it.
     """
     if instance.costs.norm == "l2":
         problem = _Euclidean.of(instance, requirements, labels)
         size = len(problem.p)
-        assert size <= 2
+        if size == 3:
+            return _bracket_on_a_sphere(instance, requirements, labels, problem)
+        assert size < 3
         found = [None, _best_on_a_line, _best_on_a_circle][size](problem) if size else None
         if found is None:
             return None
@@ -544,7 +556,7 @@ def _crossings(line, level) -> list[tuple[Decimal, Decimal]]:
     """The unit vectors v of the plane with line·v = level: two, or none; touching counts as none."""
     square = _dot(line, line)
     rest = square - level * level
-    if rest <= 0:
+    if rest <= TOUCHING * square:
         return []
     root, (x, y) = rest.sqrt(), line
     return [((level * x - s * root * y) / square, (level * y + s * root * x) / square)
@@ -669,7 +681,7 @@ def _feasible_on_a_sphere(problem: _Euclidean) -> bool | None:
     circles += [([Decimal(int(i == j)) for i in range(3)], Decimal(0)) for j in range(3)]
     for i, j in combinations(everyone, 2):
         apart = [a - b for a, b in zip(z[i], z[j], strict=True)]
-        if _dot(apart, apart) > (reach[j] - reach[i]) ** 2:
+        if _dot(apart, apart) * (1 - TOUCHING) > (reach[j] - reach[i]) ** 2:
             circles.append((apart, reach[j] - reach[i]))
     sure = True
     for line, level in circles:
@@ -712,6 +724,80 @@ def _across(pole) -> tuple[list[Decimal], list[Decimal]]:
     first = [c / size for c in first]
     second = [pole[i - 2] * first[i - 1] - pole[i - 1] * first[i - 2] for i in range(3)]
     return first, second
+
+
+# ---- l2 in three dimensions: caps ----
+
+
+def _bracket_on_a_sphere(instance, requirements, labels, problem: _Euclidean) -> Bracket | None:
+    """Between a rule that was found and the greatest bound of caps that cover the sphere.
+
+    In a cap of chord δ about c, u·a ≤ c·a + ‖a‖δ for every vector a. A set A is accepted only if
+    end_i ≥ end_j for i in A and j not; and whoever of A is covered is so at a distance b − u·z_j ≤
+    end_i − u·z_j for every i in A, and at most at ℓ_j.
+    """
+    allowed = [
+        np.array(s)
+        for s in product((True, False), repeat=len(problem.z))
+        if problem.allowed(list(s))
+    ]
+    assert len(problem.z) <= MOST_CLASSES
+    if not feasible(instance, requirements, labels):
+        return None
+    found = reached(instance, requirements, labels)
+    surely = -math.inf if found is None else float(found.gain)
+    if not any(allowed[0]) or not all(allowed[-1]) or not any(problem.p):
+        surely = max(surely, 0.0)
+    z, rows, p = (np.array(part, dtype=float) for part in problem.plain())
+    rows = rows.reshape(-1, 3)
+    reach, weight = (np.array([float(v) for v in part]) for part in (problem.reach, problem.weight))
+    apart = z[:, None] - z
+    far, long = np.linalg.norm(apart, axis=2), np.linalg.norm(rows, axis=1)
+
+    def bounds(u: np.ndarray, chord: np.ndarray) -> np.ndarray:
+        above = np.einsum("nd,ijd->nij", u, apart) + far * chord[:, None, None] + reach[:, None]
+        most = np.full(len(u), -math.inf)
+        for accepted in allowed:
+            inside = above[:, accepted]
+            rejects = (inside[:, :, ~accepted] - reach[~accepted]).min(axis=(1, 2), initial=0) >= 0
+            moves = inside[:, :, accepted].min(axis=1, initial=math.inf)
+            soft = np.clip(moves, 0, reach[accepted]) @ weight[accepted]
+            most = np.where(rejects, np.maximum(most, soft), most)
+        rate = u @ p + np.linalg.norm(p) * chord
+        met = (u @ rows.T + long * chord[:, None] >= 0).all(axis=1) & (most > -math.inf)
+        return np.where(met, np.maximum(rate, 0) * np.maximum(most, 0), -math.inf)
+
+    # Squares on the faces of a cube: face, its two coordinates, half the side.
+    squares = np.array([(face, 0.0, 0.0, 1.0) for face in range(6)])
+    at_most = max(surely, 0.0)
+    while len(squares):
+        face, x, y, half = squares.T
+        middle = _on_cube(face, x, y)
+        corners = [_on_cube(face, x + i * half, y + j * half) for i in (1, -1) for j in (1, -1)]
+        chord = np.max([np.linalg.norm(c - middle, axis=1) for c in corners], axis=0)
+        bound = bounds(middle, chord * (1 + 1e-9) + 1e-12)
+        open_ = bound > max(surely, 0.0) * (1 + GAP) + 1e-6 * problem.ceiling
+        at_most = max(at_most, float(bound[~open_].max(initial=0)))
+        if open_.sum() > MOST_CAPS // 4 or half[0] < 1e-6:
+            at_most = max(at_most, float(bound[open_].max(initial=0)))
+            break
+        face, x, y, half = np.repeat(squares[open_], 4, axis=0).T
+        right, up = np.tile([[1, 1, -1, -1], [1, -1, 1, -1]], open_.sum()) * half / 2
+        squares = np.column_stack([face, x + right, y + up, half / 2])
+    return Bracket(surely, at_most * (1 + 1e-9))
+
+
+def _on_cube(face: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Unit vectors towards points of the faces of the cube, (n, 3).
+
+    A square's points u = Σ λ_i v_i/‖Σ λ_i v_i‖ are no farther from its middle c than its corners v_i:
+    u·c ≥ min v_i·c, since λ ≥ 0 and ‖Σ λ_i v_i‖ ≤ Σ λ_i.
+    """
+    u = np.empty((len(face), 3))
+    rows, axis = np.arange(len(face)), face.astype(int) // 2
+    u[rows, axis] = 1 - 2 * (face.astype(int) % 2)
+    u[rows, (axis + 1) % 3], u[rows, (axis + 2) % 3] = x, y
+    return np.asarray(u / np.linalg.norm(u, axis=1, keepdims=True))
 
 
 # ---- l2 in more dimensions: search ----
