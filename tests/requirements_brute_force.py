@@ -10,22 +10,22 @@ for the others, where end_i = u·z_i + ℓ_i N(u). Where N is linear (a face of 
 l1 or linf) or does not matter (l2, all reaches equal: it moves b) these are linear inequalities in
 (u, b), some of them strict, and a small simplex in rationals decides (`possible`).
 
-**l1 and linf.** u_j = w_j/e_j, z_j = e_j x_j, p_j = w_fj/e_j, and N is normal·u on each face: for l1
-max|u_j|, whose facets are u_j = ±1, each with its own rate; where facets meet the rate is the
-greatest of theirs, so nothing is lost if each closed facet counts with its own. For linf Σ|u_j|,
-whose rate Σ s_j p_j depends on all signs s_j of u_j, 0 included: there every pattern of signs is a
-face of its own, and signs are strict inequalities. (Without requirements an orthant next to it is as
-good as its rim; a cone may have the rim alone.)
+**l1 and linf.** u_j = w_j/e_j, z_j = e_j x_j, p_j = w_fj/e_j, and N is normal·u on each face. For
+l1 N is max|u_j|, with a facet, and a rate, for each u_j = ±1; where facets meet the rate is the
+greatest of theirs, so nothing is lost if each closed facet counts with its own. For linf N is
+Σ|u_j|, and the rate Σ s_j p_j depends on all signs s_j of u_j, 0 included: every pattern of signs
+is a face of its own, and signs are strict inequalities. (Without requirements some orthant beside a
+rim is as good as the rim; a cone may have the rim alone.)
 
 On a face, for a set A, soft density is convex in (u, b), so over the closure of what accepts A its
 greatest value is at a vertex: k equalities among b = end_i and the rows of face and cone, one of
-them of an end, which gives b. At each vertex, agents whose end is b may be accepted or not: a choice
-is one of rules nearby iff a direction exists in which rows and ends that are equal there part as
-chosen. `possible` decides that as well: all of it is exact.
+them of an end, which gives b. At each vertex, agents whose end is b may be accepted or not. A
+choice is one of rules nearby iff there is a direction in which rows and ends that are equal there
+part as chosen. `possible` decides that as well: all of it is exact.
 
 **l2 with k = 2.** The order of all ends changes only where two are equal; who is covered by b =
-end_i only where end_i is a score. These angles, and those of the rows of the cone, are found with 80
-digits. On the arcs between them everything is constant but the gain, (u·p)(A·u + c), which is
+end_i only where end_i is a score. These angles, and those of the rows of the cone, are found with
+80 digits. On the arcs between them everything is constant but the gain, (u·p)(A·u + c), which is
 greatest at an end of the arc or at a zero of its slope. Angles that agree to 30 digits are one: a
 tie there accepts no set that its neighbours do not. A cone without interior has fewer dimensions:
 it is reduced to its span first, so that arcs of the cone, and not rays, matter.
@@ -62,6 +62,7 @@ NARROW = Decimal("1e-12")  # arcs of circles below this are not looked into
 GAP = 1e-3  # caps whose bound is this near (relatively) to what is reached are not halved
 MOST_CAPS = 200_000  # with more of them the bracket is what it is then
 MOST_CLASSES = 8  # whose sets are all tried in every cap
+CLIMBERS = 120  # directions that the search follows
 ROUNDING = 1e-11  # of the greatest gain on an arc, found in floats
 
 
@@ -77,10 +78,10 @@ class Reached:
 def best_gain(instance, requirements: dict, labels: Sequence | None = None) -> Bracket | None:
     """The supremum of the gain over all rules that meet the requirements; None if no rule does.
 
-    For l2 and up to three dimensions, counted within the cone; for l1 and linf in any, though slowly
-    beyond three. Exact but for rounding, except for l2 in three dimensions, where the bracket is
-    about GAP wide, or more where ties are. Where even the supremum is negative, `at_most` may be 0
-    and `surely` below it.
+    For l2 in up to three dimensions, those of the span of the cone; for l1 and linf in any, though
+    slowly beyond three. Exact but for rounding, except for l2 in three dimensions: there the
+    bracket is about GAP wide, or more where ties are, and `surely` is −∞ if the search found no
+    rule. Where even the supremum is negative, `at_most` may be 0.
     """
     if instance.costs.norm == "l2":
         problem = _Euclidean.of(instance, requirements, labels)
@@ -105,25 +106,22 @@ def feasible(instance, requirements: dict, labels: Sequence | None = None) -> bo
     """Does any rule meet the requirements? None where this is not decided."""
     if instance.costs.norm != "l2":
         faces = _Faces.of(instance, requirements, labels)
-        for face in faces.faces:
-            if any(faces.allowed(s) for s in _sets(faces.ends(face), face.closed, face.strict)):
-                return True
-        return False
+        return any(
+            faces.allowed(accepted)
+            for face in faces.faces
+            for accepted in _sets(faces.ends(face), face.closed, face.strict)
+        )
     problem = _Euclidean.of(instance, requirements, labels)
-    size = len(problem.p)
-    if size == 0:
-        return False
-    if problem.allowed([True] * len(problem.z)) or problem.allowed([False] * len(problem.z)):
-        return True
-    if size == 1:
-        return _best_on_a_line(problem) is not None
-    if size == 2:
-        return _best_on_a_circle(problem) is not None
+    size, many = len(problem.p), len(problem.z)
+    if size == 0 or problem.allowed([True] * many) or problem.allowed([False] * many):
+        return size > 0
+    if size <= 2:
+        return best_gain(instance, requirements, labels) is not None
     if len(set(problem.reach)) == 1:
         return any(problem.allowed(s) for s in _sets(problem.z, problem.rows, []))
     if size == 3:
         return _feasible_on_a_sphere(problem)
-    return True if reached(instance, requirements, labels) is not None else None
+    return (reached(instance, requirements, labels) is not None) or None
 
 
 # ---- requirements ----
@@ -553,7 +551,7 @@ def _best_on_a_line(problem: _Euclidean) -> float | None:
 
 
 def _crossings(line, level) -> list[tuple[Decimal, Decimal]]:
-    """The unit vectors v of the plane with line·v = level: two, or none; touching counts as none."""
+    """The two unit vectors v of the plane with line·v = level; none where the line touches."""
     square = _dot(line, line)
     rest = square - level * level
     if rest <= TOUCHING * square:
@@ -619,7 +617,7 @@ def _best_on_a_circle(problem: _Euclidean) -> float | None:
         rate = _dot(p, u)
         score = [_dot(row, u) for row in z]
         ends = [s + r for s, r in zip(score, reach, strict=True)]
-        by_end = sorted(everyone, key=lambda i: -ends[i])  # noqa: B023  (used at once)
+        by_end = sorted(everyone, key=lambda i: -ends[i])
         for count in range(len(z) + 1):
             accepted = [False] * len(z)
             for i in by_end[:count]:
@@ -654,9 +652,9 @@ def _best_of_wave(p, turning, level, left, right, best: float | None) -> float:
     most = found + size * (2 * tall + abs(level)) * span**2 / 8
     if best is not None and most <= best:
         return best
-    # The slope is 2 Re(f E² + g E) with E = exp(iθ): its zeros are those of a polynomial in E.
+    # The slope is Re(f E² + g E) with E = exp(iθ): its zeros are those of a polynomial in E.
     a, q = complex(*turning).conjugate(), complex(*p).conjugate()
-    f, g = 1j * a * q / 2 * 2, 1j * q * level
+    f, g = 1j * a * q, 1j * q * level
     for root in np.roots([f, g, 0, g.conjugate(), f.conjugate()]) if span > 1e-9 else ():
         turn = (math.atan2(root.imag, root.real) - begin) % (2 * math.pi)
         if turn < span:
@@ -790,8 +788,8 @@ def _bracket_on_a_sphere(instance, requirements, labels, problem: _Euclidean) ->
 def _on_cube(face: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Unit vectors towards points of the faces of the cube, (n, 3).
 
-    A square's points u = Σ λ_i v_i/‖Σ λ_i v_i‖ are no farther from its middle c than its corners v_i:
-    u·c ≥ min v_i·c, since λ ≥ 0 and ‖Σ λ_i v_i‖ ≤ Σ λ_i.
+    A square's points u = Σ λ_i v_i/‖Σ λ_i v_i‖ are no farther from its middle c than its corners
+    v_i: u·c ≥ min v_i·c, since λ ≥ 0 and ‖Σ λ_i v_i‖ ≤ Σ λ_i.
     """
     u = np.empty((len(face), 3))
     rows, axis = np.arange(len(face)), face.astype(int) // 2
@@ -804,12 +802,12 @@ def _on_cube(face: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def reached(
-    instance, requirements: dict, labels: Sequence | None = None, starts: int = 4000, seed: int = 0
+    instance, requirements: dict, labels: Sequence | None = None, starts: int = 6000, seed: int = 0
 ) -> Reached | None:
     """A rule that meets the requirements and gains much, for l2; None if none was found.
 
-    Random directions of the cone; the best of them are turned, less and less; the best of all are
-    rounded and graded in rationals, with the threshold stepped down to a float.
+    Random directions of the cone; the best of them climb, each by turns less and less; the best of
+    all are rounded and graded in rationals, with the threshold stepped down to a float.
     """
     problem = _Euclidean.of(instance, requirements, labels)
     size = len(problem.p)
@@ -839,12 +837,17 @@ def reached(
     some = rng.standard_normal((starts, size))
     kept = turned(np.concatenate([some, some @ np.diag(rng.choice([1.0, 0.1], size))]))
     values = value(kept)
-    for turn in np.geomspace(0.5, 1e-7, 45):
-        best = np.argsort(-values)[:30]
-        kept, values = kept[best], values[best]
+    best = np.argsort(-values)[:CLIMBERS]
+    kept, values = kept[best], values[best]
+    chain = np.arange(len(kept))
+    for turn in np.geomspace(0.7, 1e-7, 70):
         near = np.repeat(kept @ lower, 12, axis=0)
         moved = turned(near + turn * rng.standard_normal(near.shape))
-        kept, values = np.concatenate([kept, moved]), np.append(values, value(moved))
+        gained = value(moved).reshape(len(kept), 12)
+        first = gained.argmax(axis=1)
+        better = gained[chain, first] > values
+        kept = np.where(better[:, None], moved.reshape(len(kept), 12, size)[chain, first], kept)
+        values = np.maximum(values, gained[chain, first])
     found = None
     for place in np.argsort(-values)[:6]:
         if values[place] == -math.inf:
