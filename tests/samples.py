@@ -98,6 +98,86 @@ def seen(draw, n, kinds=("visible", "view", "projection")):
     return {"projection": basis @ basis.T}
 
 
+@st.composite
+def tied_instances(draw, max_agents=7, widths=(1, 2, 3), norms=NORMS, unequal=None):
+    """Agents on a small lattice, some of them twice, whole weights, dyadic reaches: ties abound.
+
+    Shares of weight that are limits of requirements are often met exactly. The planner sees all
+    columns but perhaps the last.
+    """
+    n = draw(st.sampled_from(widths))
+    m = draw(st.integers(1, max_agents))
+    hidden = draw(st.booleans())
+    place = st.lists(st.integers(-3, 3).map(float), min_size=n + hidden, max_size=n + hidden)
+    agents = np.array(draw(st.lists(place, min_size=m, max_size=m)))
+    if draw(st.booleans()):
+        agents[-1] = agents[0]
+    reaches = st.sampled_from([0.25, 0.5, 1.0, 2.0])
+    alike = not draw(st.booleans()) if unequal is None else not unequal
+    weights = st.lists(st.sampled_from([0.0, 1.0, 1.0, 2.0]), min_size=m, max_size=m).filter(any)
+    norm = draw(st.sampled_from(norms))
+    prices = st.lists(st.sampled_from([0.5, 1.0, 2.0]), min_size=n + hidden, max_size=n + hidden)
+    return Instance.from_arrays(
+        agents,
+        draw(place.filter(any)),
+        reach=draw(reaches if alike else st.lists(reaches, min_size=m, max_size=m)),
+        norm=norm,
+        effort=draw(st.one_of(st.none(), prices)),
+        visible=range(n),
+        weights=draw(st.one_of(st.none(), weights)),
+    )
+
+
+REQUIREMENTS = ("nonnegative", "nonpositive", "order", "accepted", "parity")
+WITHIN = st.sampled_from([0.0, 0.05, 0.125, 0.25, 0.3, 0.5, 1.0])
+
+
+@st.composite
+def required(draw, instance, kinds=REQUIREMENTS, most=2):
+    """Requirements as a file has them, and the labels of the group that parity is about.
+
+    Up to `most` of the kinds at once, from loose to impossible; labels are None without parity.
+    """
+    chosen = draw(st.lists(st.sampled_from(kinds), min_size=1, max_size=most, unique=True))
+    view = instance.view
+    size = instance.width if view.columns is not None else len(view.matrix)
+    features = st.integers(0, size - 1)
+    if instance.features is not None and view.columns is not None:
+        features = st.one_of(features, features.map(lambda j: instance.features[j]))
+    some = st.lists(st.integers(0, size - 1), min_size=1, max_size=size, unique=True)
+    requirements: dict = {}
+    labels = None
+    for kind in chosen:
+        if kind in ("nonnegative", "nonpositive"):
+            requirements[kind] = draw(st.one_of(st.just("all"), some))
+        elif kind == "order":
+            if size > 1:
+                pairs = st.tuples(features, features).map(list)
+                requirements[kind] = draw(
+                    st.lists(pairs.filter(lambda p: p[0] != p[1]), min_size=1, max_size=3)
+                )
+        elif kind == "accepted":
+            requirements[kind] = draw(shares(instance.size))
+        else:
+            names = draw(st.sampled_from([("a", "b"), ("a", "b", "c"), (1, 2), ("a",)]))
+            label = st.sampled_from(names)
+            labels = draw(st.lists(label, min_size=instance.size, max_size=instance.size))
+            requirements[kind] = {"groups": "kind", "within": draw(WITHIN)}
+    return requirements, labels
+
+
+@st.composite
+def shares(draw, size):
+    """[low, high] in [0, 1]: a share of so many agents, an eighth or a tenth, or the same twice."""
+    share = st.one_of(
+        st.integers(0, size).map(lambda i: i / size),
+        st.integers(0, 8).map(lambda i: i / 8),
+        st.integers(0, 10).map(lambda i: i / 10),
+        st.sampled_from([0.0, 1.0]),
+    )
+    return sorted([draw(share), draw(share)])
+
+
 # Where the threshold lies between an agent's score (0) and the end of its reach (1).
 AT_ENDS = (0.0, 0.25, 0.5, 1.0, 1.5)
 BETWEEN = (0.1234, 0.5678, 0.9012, 1.3456)
