@@ -163,7 +163,7 @@ class _Classes:
 
         within, parts = None, []
         if "parity" in requirements:
-            within = Fraction(requirements["parity"]["within"])
+            within = truth.as_written(requirements["parity"]["within"])
             for label in dict.fromkeys(labels[i] for i in everyone):
                 parts.append(by_class([i for i in everyone if labels[i] == label]))
         low, high = requirements.get("accepted", (0, 1))
@@ -172,7 +172,7 @@ class _Classes:
             [reach for _, reach in keys],
             by_class(everyone),
             parts,
-            (Fraction(low), Fraction(high)),
+            (truth.as_written(low), truth.as_written(high)),
             within,
         )
 

@@ -3,8 +3,7 @@
 Only instances' raw arrays are read. A rule is given by its own weights, those that requirements
 speak of: one per feature where the planner sees columns, otherwise one per row of the view, v with
 w = Bᵀv. Requirements are the plain dict of the file format, groups a plain list of labels. Limits
-are read as the floats that they are: 3 of 10 agents are more than 0.3, which is a little less
-than 3/10.
+are read as they are written: 3 of 10 agents are 0.3, though the float 0.3 is a little less.
 """
 
 from __future__ import annotations
@@ -65,15 +64,20 @@ def failures(instance, requirements, labels, rule, threshold) -> dict[str, Fract
             rows = cone(instance, {kind: requirements[kind]})
             found[kind] = max([Fraction(0), *(-dot(row, rule) for row in rows)])
         elif kind == "accepted":
-            low, high = (Fraction(limit) for limit in requirements["accepted"])
+            low, high = (as_written(limit) for limit in requirements["accepted"])
             share = accepted_share(instance, rule, threshold)
             found[kind] = max(Fraction(0), low - share, share - high)
         else:
             assert kind == "parity"
             shares = shares_by_group(instance, labels, rule, threshold).values()
-            apart = max(shares) - min(shares)
-            found[kind] = max(Fraction(0), apart - Fraction(requirements["parity"]["within"]))
+            within = as_written(requirements["parity"]["within"])
+            found[kind] = max(Fraction(0), max(shares) - min(shares) - within)
     return found
+
+
+def as_written(limit) -> Fraction:
+    """The number with the fewest digits that rounds to this float."""
+    return Fraction(repr(float(limit)))
 
 
 def meets(instance, requirements, labels, rule, threshold) -> bool:

@@ -94,13 +94,18 @@ def test_the_truth_by_hand():
     assert not truth.meets(instance, met, None, rule, 1.0)
 
 
-def test_limits_are_the_floats_that_they_are():
-    """0.3 is a little less than 3/10, and 0.1 a little more than 1/10."""
+def test_limits_are_read_as_they_are_written():
+    """The float 0.3 is a little less than 3/10, and 0.1 a little more than 1/10."""
     instance = seeing_all([[float(i)] for i in range(10)], [1.0], reach=0.5)
     assert truth.accepted_share(instance, (1.0,), 7.25) == Fraction(3, 10)
-    assert not truth.meets(instance, {"accepted": [0.0, 0.3]}, None, (1.0,), 7.25)
-    assert truth.meets(instance, {"accepted": [0.0, 0.31]}, None, (1.0,), 7.25)
-    assert not truth.meets(instance, {"accepted": [0.1, 1.0]}, None, (1.0,), 9.25)
+    assert truth.meets(instance, {"accepted": [0.3, 0.3]}, None, (1.0,), 7.25)
+    assert truth.meets(instance, {"accepted": [0.1, 0.1]}, None, (1.0,), 9.25)
+    assert not truth.meets(instance, {"accepted": [0.0, 0.29999]}, None, (1.0,), 7.25)
+    found = brute_force.best_gain(instance, {"accepted": [0.3, 0.3]})
+    assert found.surely <= 0.05 <= found.at_most  # the third moves by ½
+    labels = ["a"] * 5 + ["b"] * 5
+    apart = {"parity": {"groups": "kind", "within": 0.6}}  # 3/5 of one group, none of the other
+    assert truth.meets(instance, apart, labels, (1.0,), 7.25)
 
 
 def test_groups_that_weigh_nothing_are_left_out():
@@ -157,7 +162,6 @@ def test_a_limit_on_who_is_accepted_by_hand():
             assert found.at_most == pytest.approx(best, abs=1e-9)
         assert brute_force.best_gain(instance, {"accepted": [0.4, 0.6]}) is None
         assert brute_force.feasible(instance, {"accepted": [0.4, 0.6]}) is False
-        # 2/3 exactly is no float: the next one above is asked of, then below.
         assert brute_force.best_gain(instance, {"accepted": [0.6, 0.67]}).surely > 1.99
 
 
