@@ -127,7 +127,8 @@ class Agents:
 
     def _take_demands(self, exact: ExactInstance, demanded: Demanded, frame: Floats) -> None:
         self.rows, self.row_room = demanded.rows(frame, self.frame_error)
-        self.strict = demanded.strict
+        # Where facets of l1 meet, agents do what is best on one of them: that one must stay.
+        self.strict = demanded.strict and self.norm != "l1"
         self.mass = np.empty((0, len(self.reach)))
         self.limits = Limits(np.empty(0), 0.0, 0.0, 0.0)
         if demanded.limited:

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from mipmech.checker.agents import EPSILON, RELATIVE, Agents, sizes_of
 from mipmech.checker.content import Look, reject
 from mipmech.checker.exact import down
-from mipmech.checker.together import ALIKE, ALWAYS, NEVER, Limits, together
+from mipmech.checker.together import ALIKE, ALWAYS, NEVER, NONE, Limits, together
 from mipmech.checker.tree import Box
 
 Floats = NDArray[np.float64]
@@ -160,11 +160,15 @@ def all_of(agents: Agents) -> AgentSet:
 
 
 class _Cells(NamedTuple):
-    """Cells: a, g and h/μ, (n, d) arrays, κ from below, and thresholds, (n, 1) arrays."""
+    """Cells: a, g and h/μ, (n, d) arrays, κ from below, and thresholds, (n, 1) arrays.
+
+    rim : (n, d) array, which x_j may be 0
+    """
 
     unit: Floats
     dual: Floats
     widths: Floats
+    rim: Flags
     cosine: Floats
     low: Floats
     high: Floats
@@ -230,11 +234,12 @@ def _cells(norm: str, centre: Floats, half: Floats, low: Floats, high: Floats) -
     ones.
     """
     low, high = low[:, None], high[:, None]
+    rim = np.abs(centre) <= half
     if centre.shape[1] == 0:
-        return _Cells(centre, centre, half, np.ones((len(centre), 1)), low, high)
+        return _Cells(centre, centre, half, rim, np.ones((len(centre), 1)), low, high)
     if norm == "l1":
         own = np.where(half == 0, centre, 0.0)
-        return _Cells(centre, own, half, np.ones((len(centre), 1)), low, high)
+        return _Cells(centre, own, half, rim, np.ones((len(centre), 1)), low, high)
     if norm == "linf":
         known = centre != 0
         size = np.abs(centre)
@@ -244,14 +249,14 @@ def _cells(norm: str, centre: Floats, half: Floats, low: Floats, high: Floats) -
         ratio = (1 - 16 * EPSILON) * nearest / (nearest + loose)
         ratio = np.where(loose > 0, ratio, 1.0)
         unit = centre / size.sum(axis=1, keepdims=True)
-        return _Cells(unit, np.sign(centre), widths, ratio, low, high)
+        return _Cells(unit, np.sign(centre), widths, rim, ratio, low, high)
     square = (centre**2).sum(axis=1, keepdims=True)
     length = np.sqrt(square)
     nearest = (square - (half * np.abs(centre)).sum(axis=1, keepdims=True)) / length
     widths = half / nearest * (1 + 16 * EPSILON)
     cosine = (1 - 16 * EPSILON) / np.sqrt(1 + (widths**2).sum(axis=1, keepdims=True))
     unit = centre / length
-    return _Cells(unit, unit, widths, cosine, low, high)
+    return _Cells(unit, unit, widths, rim, cosine, low, high)
 
 
 def _range(cells: _Cells, vectors: Floats) -> tuple[Floats, Floats]:
@@ -426,7 +431,7 @@ class LeafBounds:
         brought = np.zeros(n)
         if classes:
             brought = self._brought(some, unsure, passed)
-            ends &= brought >= 0
+            ends &= brought > NONE
             brought = np.maximum(brought, 0.0)
             alone += brought
             sums = np.column_stack([sums, some.sums[d + 2 :] + dropped])
@@ -468,9 +473,13 @@ class LeafBounds:
             return np.ones(len(cells.unit))
         if self.context.norm != "l2":
             # Constant but for the signs that are open.
-            high = (cells.dual * p).sum(axis=1)
+            most = cells.dual * p
             if self.context.norm == "linf":
-                high += np.where(cells.dual == 0, np.abs(p), 0.0).sum(axis=1)
+                most = np.where(cells.dual == 0, np.abs(p), most)
+                if len(self.context.rows):
+                    # Cells beside rules with weights of 0 may be left out: these count here, too.
+                    most = np.where(cells.rim, np.maximum(most, 0.0), most)
+            high = most.sum(axis=1)
             return np.asarray(np.maximum(high + self.context.p_error, 0.0))
         _, high = _range(cells, np.broadcast_to(p, cells.unit.shape))
         return np.maximum(high + self.context.p_error, 0.0)
@@ -691,7 +700,7 @@ class _Slopes:
         self.context, self.look = context, look
         self.cells, self.leaves, self.lines = given.cells, given.leaves, given.lines
         self.p = p = context.p
-        unit, dual, widths, _, b0, b1 = given.cells
+        unit, dual, widths, _, _, b0, b1 = given.cells
         leaf, agent = given.lines.leaf, given.lines.agent
         self.middle = 0.5 * (b0 + b1)[:, 0]
         self.room = 0.5 * (b1 - b0)[:, 0] * (1 + 4 * EPSILON)

@@ -17,6 +17,8 @@ Numbers = NDArray[np.int64]
 
 # Agents that may go either way are accepted in any case, in none, or it is open.
 FREE, ALWAYS, NEVER = 0, 1, 2
+# What they bring if no set of them may be accepted.
+NONE = -1e300
 # All sets of at most so many agents are tried.
 FEW = 6
 # Accepted shares of classes are compared with this much room, for rounding.
@@ -49,7 +51,7 @@ class Limits:
 def together(
     limits: Limits, passed: Floats, leaf: Numbers, values: Floats, mass: Floats
 ) -> tuple[Floats, Numbers]:
-    """What unsure agents bring at most in each leaf, −1 if none fit; and the fate of each agent.
+    """What unsure agents bring at most in each leaf, NONE if none fit; and the fate of each agent.
 
     passed : (n, c) array, the masses accepted for sure in each leaf
     leaf, values : (pairs,) arrays, an agent's leaf, ascending, and what it brings if accepted
@@ -67,7 +69,7 @@ def together(
     ceiling = (most / limits.totals).min(axis=1)
     barred_at = limits.totals * (ceiling + limits.within + ALIKE)[:, None]
     needed_at = limits.totals * (floor - limits.within - ALIKE)[:, None]
-    none = (least_sum > limits.high) | (most_sum < limits.low)
+    none = (least_sum > limits.high) | (most_sum < limits.low) | (limits.low > limits.high)
     none |= floor - ceiling > limits.within + ALIKE
     own, part = mass.sum(axis=1), mass > 0
     needed = (part & (most[leaf] - mass < needed_at[leaf])).any(axis=1)
@@ -94,14 +96,14 @@ def together(
         # Rounding of the sums, many times over.
         least = np.minimum(in_all, by_class) * (1 + 2.0**-40)
         brought = np.where(many, np.minimum(brought, least), brought)
-    return np.where(none, -1.0, brought), fate
+    return np.where(none, NONE, brought), fate
 
 
 def _best_sets(
     limits: Limits, passed: Floats, leaves: Numbers, counts: Numbers, values: Floats, mass: Floats,
     fate: Numbers,
 ) -> Floats:  # fmt: skip
-    """The best sets in leaves with few agents, −1 if none fit; writes what all sets share."""
+    """The best sets in leaves with few agents, NONE if none fit; writes what all sets share."""
     starts = np.cumsum(counts) - counts
     place = starts[leaves][:, None] + np.arange(FEW)
     there = np.arange(FEW) < counts[leaves][:, None]
@@ -112,7 +114,7 @@ def _best_sets(
     allowed = limits.fit(masses)
     # Sets with agents that are not there are as good as those without.
     worth = np.where(there, values[place], 0.0) @ sets.T
-    best = np.where(allowed, worth, -1.0).max(axis=1)
+    best = np.where(allowed, worth, NONE).max(axis=1)
     real = (sets[None, :, :] <= there[:, None, :]).all(axis=2)
     chosen = allowed & real
     always = (chosen[:, :, None] <= (sets == 1)[None, :, :]).all(axis=1)

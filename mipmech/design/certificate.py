@@ -55,6 +55,8 @@ EngineName = Literal["auto", "cells", "milp"]
 Status = Literal["optimal", "gap", "infeasible"]
 
 DEFAULT_GAP = 1e-3
+# Less than this share of what any rule could gain is rounding.
+NOTHING = 1e-12
 # Events that a certificate keeps of its search, for the picture.
 MOST_EVENTS = 1000
 # The checker, on one thread, takes about as long as the search per thread, at times a half more.
@@ -149,7 +151,7 @@ class Certificate:
 
     @property
     def gap(self) -> float:
-        """(upper − lower)/upper, rounded up; 0 if upper is 0, 1 if no gain is known to be allowed."""
+        """(upper − lower)/upper, rounded up; 0 if upper is 0, 1 if no allowed rule gains."""
         if self.infeasible:
             return 0.0
         if self.unknown or self.lower < 0:
@@ -161,7 +163,11 @@ class Certificate:
         """Whether the gap is as small as was asked for, or no rule meets the requirements."""
         if self.infeasible:
             return "infeasible"
-        return "optimal" if self.gap <= self.wanted else "gap"
+        met = self.gap <= self.wanted
+        if self.demands is not None and not self.unknown and self.lower >= 0:
+            # Requirements may leave nothing to gain, and rounding a little.
+            met = met or self.upper <= NOTHING * gain_ceiling(self.instance)
+        return "optimal" if met else "gap"
 
     @property
     def scope(self) -> str:

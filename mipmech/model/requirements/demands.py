@@ -93,11 +93,30 @@ class Demands:
         if self.cone.allows(weights_of(self.instance, mechanism)):
             return mechanism
         inside = self.cone.repaired(weights)
-        if not any(inside):
+        return self._with_weights(mechanism, inside)
+
+    def rims(self, mechanism: Mechanism) -> list[Mechanism]:
+        """Rules near a rule in the cone, each on one more of the cone's sides.
+
+        Parameters
+        ----------
+        mechanism : Mechanism
+            A rule in the cone.
+        """
+        if self.cone is None:
+            return []
+        columns = self.instance.view.columns is not None
+        weights = mechanism.weights if columns else mechanism.view_weights
+        assert weights is not None
+        found = [self._with_weights(mechanism, w) for w in self.cone.tightened(weights)]
+        return [rim for rim in found if rim is not None]
+
+    def _with_weights(self, mechanism: Mechanism, weights: list[float]) -> Mechanism | None:
+        if not any(weights):
             return None
-        if columns:
-            return replace(mechanism, weights=tuple(inside))
-        return Mechanism.on_view(self.instance, inside, mechanism.threshold)
+        if self.instance.view.columns is not None:
+            return replace(mechanism, weights=tuple(weights))
+        return Mechanism.on_view(self.instance, weights, mechanism.threshold)
 
 
 def demands_of(instance: Instance, requirements: Requirements | None) -> Demands | None:

@@ -9,7 +9,7 @@ forces them to be 0.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -140,6 +140,16 @@ class Cone:
         for j in self.places:
             result[j] = value[where[j]]
         return result
+
+    def tightened(self, weights: Sequence[float]) -> Iterator[list[float]]:
+        """Weights in the cone with one more pair equal, for each pair that is not: on its rim.
+
+        Where agents respond in another way there (l1, linf), rules on the rim may be the best.
+        """
+        for above, below in self.pairs:
+            high, low = (0.0 if j == ZERO else weights[j] for j in (above, below))
+            if high != low:
+                yield Cone(self.places, (*self.pairs, (below, above))).repaired(weights)
 
     def _above_zero(self) -> set[int]:
         """The weights that are at least 0, but for those that must be 0."""

@@ -19,6 +19,9 @@ from mipmech.oracles.shared.slices import Slice
 from mipmech.tolerances import EPSILON, SAFETY
 from mipmech.validation import Floats, Numbers
 
+# A room that no row of the cone is within.
+NEVER_EXACT = 1e-14
+
 
 def restricted(
     problem: CellProblem, geometry: Geometry, agents: Numbers, part: Slice | None = None
@@ -37,6 +40,9 @@ def restricted(
         shift = np.zeros(len(rows))
         if part is not None:
             rows, shift, room = _on_slice(part, rows, room)
+        if geometry.norm == "l1":
+            # Where facets meet, agents do what is best on one of them: that one must stay.
+            room = np.maximum(room, NEVER_EXACT)
         strict = demands.cone.open
         allowed = replace(allowed, rows=rows, shift=shift, room=room, strict=strict)
     if shares is not None:

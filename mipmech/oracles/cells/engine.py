@@ -74,6 +74,7 @@ from mipmech.model.edge_of_reach import steady
 from mipmech.model.geometry import Geometry, sizes
 from mipmech.model.grading import Recount
 from mipmech.model.mechanism import Mechanism, from_reduced, to_reduced
+from mipmech.model.requirements import Demands
 from mipmech.model.requirements.feasible import best_feasible, steady_feasible
 from mipmech.model.thresholds import best_threshold
 from mipmech.oracles.base import Answer, FeasibleOracle, grade
@@ -350,8 +351,20 @@ class GainSearch:
             if met is None:
                 return self.search.nothing
             found = steady_feasible(demands, met, self.most_loss)
+            if self.best.recount is None or found.gain > self.best.recount.gain:
+                found = self._on_rims(demands, found)
         self.best.offer(found)
         return max(0.0, round_down(found.gain / Fraction(geometry.unit)))
+
+    def _on_rims(self, demands: Demands, found: Recount) -> Recount:
+        """The rule, or a better one on the rim of the cone."""
+        for _ in demands.cone.pairs if demands.cone is not None else ():
+            graded = [best_feasible(demands, rim) for rim in demands.rims(found.mechanism)]
+            better = max((g for g in graded if g is not None), key=lambda g: g.gain, default=found)
+            if better.gain <= found.gain:
+                break
+            found = steady_feasible(demands, better, self.most_loss)
+        return found
 
     def _put_right(self, v: Floats) -> Floats:
         """Directions, (n, k), as near ones in the cone that is demanded."""

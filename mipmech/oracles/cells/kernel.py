@@ -60,6 +60,8 @@ SHORTEST = 2.0**-44
 FEW_SETS = 6
 # An open agent may go either way, is accepted in any case, or is not accepted in any case.
 FREE, ALWAYS, NEVER = 0, 1, 2
+# What agents bring together if no set of them may be accepted.
+NONE = -1e300
 # Accepted shares of classes are compared with this much room, for rounding.
 ALIKE = 1e-12
 # Neither is a side over which u·p changes by a smaller share, if no agent's score changes either.
@@ -159,16 +161,23 @@ def _range(y, unit, dual, widths, cosine):  # type: ignore[no-untyped-def]
 
 
 @_inner
-def _rates(norm, p, unit, dual, widths, cosine):  # type: ignore[no-untyped-def]
-    """The least and the greatest rate over a cell."""
+def _rates(norm, p, unit, dual, widths, cosine, centres, halves, level, rims):  # type: ignore[no-untyped-def]
+    """The least and the greatest rate over a cell.
+
+    rims : whether rules with weights of 0 count by themselves (linf): cells beside them may be ones
+        that are not allowed
+    """
     if norm == L2:
         return _range(p, unit, dual, widths, cosine)
-    middle, loose = 0.0, 0.0
+    low, high = 0.0, 0.0
     for j in range(unit.shape[0]):
-        middle += dual[j] * p[j]
-        if norm == LINF and dual[j] == 0.0:
-            loose += abs(p[j])
-    return middle - loose, middle + loose
+        loose = abs(p[j]) if norm == LINF and dual[j] == 0.0 else 0.0
+        least, most = dual[j] * p[j] - loose, dual[j] * p[j] + loose
+        if rims and norm == LINF and abs(centres[level, j]) <= halves[level, j]:
+            least, most = min(least, 0.0), max(most, 0.0)
+        low += least
+        high += most
+    return low, high
 
 
 @_inner
@@ -235,7 +244,7 @@ def _ranges(y, shift, slack, start, count, unit, dual, widths, cosine, t, low, h
 def _together(  # type: ignore[no-untyped-def]
     values, unsure, unknown, out, mass, passed, totals, limits, fate, memory, keys, order, spare
 ):  # fmt: skip
-    """The most that unsure agents bring together, accepted within the limits; −1 if none fit.
+    """The most that unsure agents bring together, accepted within the limits; NONE if none fit.
 
     values : what each brings if accepted; ``passed``: the masses surely accepted, by class
     limits : the least and the greatest mass accepted in all, and by how much shares may differ
@@ -255,8 +264,8 @@ def _together(  # type: ignore[no-untyped-def]
         most += memory[0, g]
         floor = max(floor, passed[g] / totals[g])
         ceiling = min(ceiling, memory[0, g] / totals[g])
-    if least > high or most < low or floor - ceiling > within + ALIKE:
-        return -1.0
+    if low > high or least > high or most < low or floor - ceiling > within + ALIKE:
+        return NONE
     # No class may be above the one that can have least, nor below the one that has most.
     fits = most <= high
     for g in range(classes):
@@ -276,7 +285,7 @@ def _together(  # type: ignore[no-untyped-def]
         needed = needed or most - own < low
         barred = barred or least + own > high
         if needed and barred:
-            return -1.0
+            return NONE
         fate[i] = ALWAYS if needed else (NEVER if barred else FREE)
         if barred:
             total -= values[i]
@@ -311,7 +320,7 @@ def _together(  # type: ignore[no-untyped-def]
 def _best_set(values, unsure, unknown, out, mass, passed, totals, limits, fate, memory):  # type: ignore[no-untyped-def]
     """`_together`, by trying all sets; each differs from the one before in one agent."""
     classes = totals.shape[0]
-    best = -1.0
+    best = NONE
     held, ever, always = 0, 0, (1 << unknown) - 1
     value = 0.0
     for g in range(classes):
@@ -354,8 +363,8 @@ def _fits(masses, row, totals, limits):  # type: ignore[no-untyped-def]
 def _bound(  # type: ignore[no-untyped-def]
     kind, norm, y, shift, slack, reach, weight, mass, index, start, count, out,
     unit, dual, widths, cosine, out_by, out_share, b0, b1, p, sums, level, inside, effects, work,
-    centre, lows, highs, lengths, finest, totals, limits, passed, unsure, values, fate, memory,
-    keys, order, spare,
+    centre, lows, highs, lengths, finest, fastest, totals, limits, passed, unsure, values, fate,
+    memory, keys, order, spare,
 ):  # fmt: skip
     """Bound a node.
 
@@ -486,7 +495,7 @@ def _bound(  # type: ignore[no-untyped-def]
             values, unsure, unknown, out, mass, passed, totals, limits, fate, memory, keys, order,
             spare,
         )  # fmt: skip
-        if brought < 0.0:
+        if brought == NONE:
             return -1.0, kept, ends, rough, unknown
         alone += brought
         constant += brought
@@ -519,7 +528,7 @@ def _bound(  # type: ignore[no-untyped-def]
         first_order = effects[1 + j] + abs(inside[2 + j] - t * dual[j])
         effects[1 + j] = (2.0 * first_order + widths[j] * along) * widths[j]
     if kind == GAIN:
-        _, rate = _rates(norm, p, unit, dual, widths, cosine)
+        rate = fastest
         if rate <= 0.0:
             return 0.0, kept, ends, rough, unknown
         t = 0.0
@@ -542,8 +551,8 @@ def _bound(  # type: ignore[no-untyped-def]
 def _tilted_bound(  # type: ignore[no-untyped-def]
     kind, norm, y, shift, slack, reach, weight, mass, lengths, out, kept, unit, dual, widths,
     cosine, b0, b1, p, sums, level, total, pull, residual, slopes, offers, places,
-    centre, lows, highs, touch, totals, limits, passed, unsure, unknown, values, fate, memory,
-    keys, order, spare, rows, row_shift, row_room, straddling, multipliers,
+    centre, lows, highs, touch, slowest_rate, fastest, totals, limits, passed, unsure, unknown,
+    values, fate, memory, keys, order, spare, rows, row_shift, row_room, straddling, multipliers,
 ):  # fmt: skip
     """The bound with tilted estimates (see `engine`).
 
@@ -738,7 +747,7 @@ def _tilted_bound(  # type: ignore[no-untyped-def]
             values, unsure, unknown, out, mass, passed, totals, limits, fate, memory, keys, order,
             spare,
         )  # fmt: skip
-        if brought < 0.0:
+        if brought == NONE:
             return -1.0
         constant += brought
     # Gain = (u·p)(K + W b − C − u·S), around the centre.
@@ -753,8 +762,7 @@ def _tilted_bound(  # type: ignore[no-untyped-def]
     if kind != GAIN:
         return value + up
     if norm != L2:
-        _, rate = _rates(norm, p, unit, dual, widths, cosine)
-        return rate * (value + up)
+        return fastest * (value + up)
     for j in range(d):
         pull[j] = value * p[j] - rate * total[2 + j]
     t = 0.0
@@ -762,18 +770,15 @@ def _tilted_bound(  # type: ignore[no-untyped-def]
         t += unit[j] * pull[j]
     _, high = _range(pull, unit, dual, widths, cosine)
     first = abs(rate) * spread + high - t
-    low, high = _range(p, unit, dual, widths, cosine)
-    low -= rate
-    high -= rate
+    low, high = slowest_rate - rate, fastest - rate
     return rate * value + first + max(low * down, high * up, low * up, high * down)
 
 
 @_inner
-def _no_value(rates, norm, p, unit, dual, widths, cosine, band):  # type: ignore[no-untyped-def]
-    """Whether none of these rates, ascending, is taken in a cell."""
+def _no_value(rates, low, high, band):  # type: ignore[no-untyped-def]
+    """Whether none of these rates, ascending, is taken in a cell with rates from low to high."""
     if rates.shape[0] == 0:
         return False
-    low, high = _rates(norm, p, unit, dual, widths, cosine)
     # The first that is not below the range.
     place, beyond = 0, rates.shape[0]
     while place < beyond:
@@ -992,11 +997,15 @@ def search_block(  # type: ignore[no-untyped-def]
                 rows, row_shift, row_room, strict, centres, halves, level, unit, dual, widths,
                 cosine, straddling,
             )  # fmt: skip
+            slowest, fastest = _rates(
+                norm, p, unit, dual, widths, cosine, centres, halves, level, rows.shape[0] > 0
+            )
             value, kept, ends, rough, unknown = _bound(
                 kind, norm, y, shift, slack, reach, weight, mass, index, start, count, out,
                 unit, dual, widths, cosine, out_by, out_share, lows[level], highs[level], p,
                 sums, level, inside, effects, work, mid_scores, low_scores, high_scores, lengths,
-                finest, totals, limits, passed, unsure, values, fate, memory, keys, by_score, spare,
+                finest, fastest, totals, limits, passed, unsure, values, fate, memory, keys,
+                by_score, spare,
             )  # fmt: skip
             if outside:
                 ends = False
@@ -1006,7 +1015,7 @@ def search_block(  # type: ignore[no-untyped-def]
                     kind, norm, y, shift, slack, reach, weight, mass, lengths, out, kept,
                     unit, dual, widths, cosine, lows[level], highs[level], p, sums, level,
                     work, pull, residual, slopes, offers, places,
-                    mid_scores, low_scores, high_scores, touch,
+                    mid_scores, low_scores, high_scores, touch, slowest, fastest,
                     totals, limits, passed, unsure, unknown, values, fate, memory, keys, by_score,
                     spare, rows, row_shift, row_room, straddling, multipliers,
                 )  # fmt: skip
@@ -1019,7 +1028,7 @@ def search_block(  # type: ignore[no-untyped-def]
                 # The best threshold of every direction is some agent's end: not in here. Or no
                 # direction in here is allowed.
                 value = nothing
-            elif value > cut and not _no_value(rates, norm, p, unit, dual, widths, cosine, band):
+            elif value > cut and not _no_value(rates, slowest, fastest, band):
                 most = 0.0
                 middle = 0.5 * (lows[level] + highs[level])
                 if highs[level] - lows[level] > finest and lows[level] < middle < highs[level]:
