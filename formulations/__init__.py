@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         all_facets,
         set_facet,
     )
+    from formulations.gain import gain_model, set_gain
     from formulations.margin import add_margin, big_m, naive_margin, set_margin, support
     from formulations.soft_density import soft_density_model
     from formulations.unit_norm import (
@@ -40,8 +41,9 @@ if TYPE_CHECKING:
 __all__ = [
     "Box", "Cone", "Cones", "CrossPolytope", "CrossPolytopeFacet", "CubeFacet", "Exact", "Secant",
     "Size", "Surface", "UnitNorm", "add_cliques", "add_eta", "add_margin", "all_facets", "big_m",
-    "cell", "clique_cover", "conflicts", "cube", "density_model", "naive_margin", "set_cone",
-    "set_cutoff", "set_eta", "set_facet", "set_margin", "soft_density_model", "support", "tangents",
+    "cell", "clique_cover", "conflicts", "cube", "density_model", "gain_model", "naive_margin",
+    "set_cone", "set_cutoff", "set_eta", "set_facet", "set_gain", "set_margin",
+    "soft_density_model", "support", "tangents",
 ]  # fmt: skip
 
 _HOME = {
@@ -52,6 +54,7 @@ _HOME = {
         ["CrossPolytope", "CrossPolytopeFacet", "CubeFacet", "Surface", "all_facets", "set_facet"],
         "facets",
     ),
+    **dict.fromkeys(["gain_model", "set_gain"], "gain"),
     **dict.fromkeys(["add_margin", "big_m", "naive_margin", "set_margin", "support"], "margin"),
     "soft_density_model": "soft_density",
 }
