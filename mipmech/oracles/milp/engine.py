@@ -323,24 +323,24 @@ class Prover:
             return Proof.BETTER, math.inf
         return Proof.UNDECIDED, math.inf
 
-    def asked(self, search: Search, data: Data, cones: ConeSet) -> tuple[float, dict[str, Any]]:
+    def asked(
+        self, search: Search, data: Data, cones: ConeSet,  # noqa: ARG002  (for the gain)
+    ) -> tuple[float, dict[str, Any]]:  # fmt: skip
         """What a proof shows, in goal units, and the options of the model that ask for more."""
         units, bound, cutoff = _cutoff(search, data)
         return bound, {"at_least": cutoff / units}
 
-    def ask(self, model: Any, data: Data, asked: dict[str, Any]) -> None:
+    def ask(self, model: Any, asked: dict[str, Any]) -> None:
         """Move a model to what is asked now."""
         from formulations.density import set_cutoff  # noqa: PLC0415
-        from formulations.eta import set_eta  # noqa: PLC0415
 
-        if data.p is not None:
-            set_eta(model, *data.eta)
         set_cutoff(model, asked["at_least"])
 
     def _solve(
         self, search: Search, data: Data, cones: ConeSet, limits: dict[str, Any],
         asked: dict[str, Any],
     ) -> Solved:  # fmt: skip
+        from formulations.eta import set_eta  # noqa: PLC0415
         from formulations.margin import set_margin  # noqa: PLC0415
 
         part, goal = search.part, search.goal
@@ -362,9 +362,11 @@ class Prover:
             program = programs[shape] = Program(model, FIRST_SOLUTION)
         else:
             model = program.model
+            if data.p is not None:
+                set_eta(model, *data.eta)
             move_to(model, part, cone, box)
             set_margin(model, **limits)
-            self.ask(model, data, asked)
+            self.ask(model, asked)
         return program.solve(rest)
 
 

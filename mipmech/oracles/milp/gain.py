@@ -63,7 +63,7 @@ class GainProver(Prover):
         rates = (low, max(low, min(1.0, high + RATE_ROOM)))
         return asked + lost, {"least_gain": asked * len(data.z), "rates": rates}
 
-    def ask(self, model: Any, data: Data, asked: dict[str, Any]) -> None:
+    def ask(self, model: Any, asked: dict[str, Any]) -> None:
         """Move a model to another T and other rates."""
         from formulations.gain import set_gain  # noqa: PLC0415
 
@@ -79,7 +79,8 @@ class GainBound(Search):
         self.p = goal.p
 
     def look(self, rounds: int, thorough: bool) -> None:
-        """As in every search; then climb from the best found."""
+        """Along p; as in every search; then climb from the best found."""
+        self.offer(self.p)
         super().look(rounds, thorough)
         if self.part.points is None and self.found is not None:
             self.climb()
@@ -90,7 +91,7 @@ class GainBound(Search):
             before = self.best
             u = unit(to_reduced(self.part.geometry, self.found.mechanism)[0])
             covered = np.flatnonzero(np.isin(self.part.agents, self.found.covered))
-            self.offer(climb(self.part, u, covered, self.p))
+            self.offer(climb(self.part, u, covered, self.p, seconds=self.timer.left))
             if self.best <= before * (1 + ROUNDING):
                 break
 

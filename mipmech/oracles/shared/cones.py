@@ -111,7 +111,7 @@ class Ranges:
     high: Floats
     steps: Floats
 
-    def __getitem__(self, chosen: Flags) -> Ranges:
+    def __getitem__(self, chosen: Flags | slice) -> Ranges:
         parts = (self.centre, self.sine, self.low, self.high, self.steps)
         return Ranges(*(part[chosen] for part in parts))
 

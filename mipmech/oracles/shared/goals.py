@@ -195,7 +195,7 @@ NEARLY, LEAST_RATE = 1.5, 0.02
 
 @dataclass(frozen=True, eq=False)
 class Gain:
-    """The gain over all directions, in multiples of the geometry's unit times ‖p‖ (Euclidean costs).
+    """The gain over all directions (Euclidean costs), in multiples of the geometry's unit × ‖p‖.
 
     part : `slices.whole_sphere`
     gap : bounds within this share of themselves of the best value count as closed
@@ -226,7 +226,7 @@ class Gain:
         return 2 * SAFETY * geometry.rounding.p / geometry.p_norm_bounds[1] + rounded
 
     def rates(self, where: Ranges) -> tuple[Floats, Floats]:
-        """The range of u·p̂ over each cone, (n,) arrays: the better of cap and box, as in `cones`."""
+        """The range of u·p̂ over each cone, (n,) arrays: cap or box, as in `cones`."""
         t = np.clip(where.centre @ self.p, -1.0, 1.0)
         cosine = np.sqrt(np.maximum(0.0, 1 - where.sine**2))
         rest = np.abs(self.p - t[:, None] * where.centre)

@@ -46,16 +46,21 @@ def clear(
 
 
 def climb(
-    part: Part, v: Floats, covered: Numbers, pull: Floats | None = None, rounds: int = 40
-) -> Floats:
+    part: Part, v: Floats, covered: Numbers, pull: Floats | None = None, rounds: int = 40,
+    seconds: float = math.inf,
+) -> Floats:  # fmt: skip
     """A direction near v that keeps the covered agents, with greater soft density.
 
     pull : p̂, for a greater gain instead: soft density times pull·v
     """
+    begun = time.monotonic()
     best, height = v, _height(part, v, covered, pull)
     step = 0.25
     for _ in range(rounds):
-        moved = _step(part, best, covered, step, part.weight[covered], pull=pull)
+        left = seconds - (time.monotonic() - begun)
+        if left <= 0:
+            break
+        moved = _step(part, best, covered, step, part.weight[covered], left, pull)
         if moved is None:
             break
         now = _height(part, moved, covered, pull)

@@ -1,4 +1,4 @@
-"""Upper bounds of the gain over a cone in which rate and distances are added before they are bounded.
+"""Upper bounds of the gain over a cone, rate and distances added before they are bounded.
 
 With r = u·p̂ and S the soft density, the gain is ‖p‖ r S, and for every λ > 0
 
@@ -47,8 +47,8 @@ def gain_together(
     doubt : what u·p̂ and Σ ω_i u·z_i together may be off by, for the rounding of z and p
     """
     n, size = len(where.centre), max(1, LOT // (4 * len(reach)))
-    lots = [np.arange(n)[i : i + size] for i in range(0, n, size)]
-    bounds = [_together(where[lot], z, reach, weight, p, doubt) for lot in lots]
+    lots = [where[start : start + size] for start in range(0, n, size)]
+    bounds = [_together(lot, z, reach, weight, p, doubt) for lot in lots]
     return np.concatenate(bounds) if bounds else np.empty(0)
 
 
