@@ -27,6 +27,8 @@ from mipmech.tolerances import ROUNDING
 
 # Rates are widened by this beyond what counting says: ten tolerances of the solver.
 RATE_ROOM = 1e-6
+# The hull of more open cones than this is hardly ever infeasible: it is cut in two unasked.
+MOST_IN_HULL = 15_000
 # Cones counted before HiGHS is asked, in each hull that it leaves open, and in all.
 FIRST, LATER, MOST = 1_000_000, 20_000, 50_000_000
 
@@ -44,6 +46,8 @@ class GainProver(Prover):
         open_ = cones.bound > search.goal.enough(search.best)
         if not open_.any():
             return Proof.CLOSED, search.goal.enough(search.best)
+        if open_.sum() > MOST_IN_HULL:
+            return Proof.UNDECIDED, math.inf
         return super().__call__(search, cones[open_])
 
     def asked(self, search: Search, data: Data, cones: ConeSet) -> tuple[float, dict[str, Any]]:
