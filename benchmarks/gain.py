@@ -1,9 +1,9 @@
-"""How long `certify --engine milp` takes to close a gap of 1e-3, for k = 2…5, beside the engine cells.
+"""How long `certify --engine milp` takes to close a gap of 1e-3, for k = 2…5, beside cells.
 
     python benchmarks/gain.py [--quick] [--seconds LIMIT] [--gap GAP]
 
 One thread each. "Cones" and "models" are what was counted, and what HiGHS solved. The bounds of the
-two engines must agree: they share no code. A time with ">" reached the limit. The last rows leave
+two engines must agree: they compute them apart. A time with ">" reached the limit. The last rows leave
 all the work to HiGHS (`counting=0`).
 """
 

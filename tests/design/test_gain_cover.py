@@ -1,4 +1,4 @@
-"""The engine milp for Euclidean costs: it agrees with the engine cells, with which it shares nothing.
+"""The engine milp for Euclidean costs: it agrees with cells, whose bounds it does not share.
 
 The cells engine's bounds are verified by the independent checker, so they are the truth here.
 """
