@@ -2,9 +2,9 @@
 
     python benchmarks/gain.py [--quick] [--seconds LIMIT] [--gap GAP]
 
-One thread each. "Cones" and "models" are what was counted, and what HiGHS solved. The bounds of the
-two engines must agree: they compute them apart. A time with ">" reached the limit. The last rows leave
-all the work to HiGHS (`counting=0`).
+One thread each. "Cones" and "models" are what was counted, and what HiGHS solved. The two engines
+compute their bounds apart, and these must agree. A time with ">" reached the limit. The last rows
+leave all the work to HiGHS (`counting=0`).
 """
 
 from __future__ import annotations

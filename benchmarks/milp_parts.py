@@ -39,7 +39,7 @@ from formulations import (
     support,
 )
 from mipmech import Budget
-from mipmech.oracles.milp.engine import FIRST_SOLUTION, Milp, limits_of, box_of, hull_of, model_of
+from mipmech.oracles.milp.engine import FIRST_SOLUTION, Milp, box_of, hull_of, limits_of, model_of
 from mipmech.oracles.milp.search import ROUNDS, Search, _by_facet
 from mipmech.oracles.shared.cones import ConeSet, joined, ranges
 from mipmech.solver import Has, Program
