@@ -30,7 +30,7 @@ RATE_ROOM = 1e-6
 # The hull of more open cones than this is hardly ever infeasible: it is cut in two unasked.
 MOST_IN_HULL = 15_000
 # Cones counted before HiGHS is asked, in each hull that it leaves open, and in all.
-FIRST, LATER, MOST = 1_000_000, 20_000, 50_000_000
+FIRST, LATER, MOST = 1_000_000, 20_000, 20_000_000
 
 
 @dataclass(frozen=True)
