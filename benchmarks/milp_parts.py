@@ -39,7 +39,7 @@ from formulations import (
     support,
 )
 from mipmech import Budget
-from mipmech.oracles.milp.engine import FIRST_SOLUTION, Milp, _limits, box_of, hull_of, model_of
+from mipmech.oracles.milp.engine import FIRST_SOLUTION, Milp, box_of, hull_of, limits_of, model_of
 from mipmech.oracles.milp.search import ROUNDS, Search, _by_facet
 from mipmech.oracles.shared.cones import ConeSet, joined, ranges
 from mipmech.solver import Has, Program
@@ -60,7 +60,7 @@ class Hull:
 
     @classmethod
     def of(cls, search: Search, cones: ConeSet) -> Hull:
-        return cls(cones, hull_of(search.part, cones), _limits(search, cones))
+        return cls(cones, hull_of(search.part, cones), limits_of(search, cones))
 
 
 def open_hulls(question: Question, cones: int) -> tuple[list[Hull], float]:

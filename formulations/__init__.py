@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         all_facets,
         set_facet,
     )
+    from formulations.gain import gain_model, set_gain
     from formulations.halfspaces import add_halfspaces
     from formulations.margin import add_margin, big_m, naive_margin, set_margin, support
     from formulations.parity import add_parity
@@ -45,9 +46,9 @@ __all__ = [
     "Box", "Cone", "Cones", "CrossPolytope", "CrossPolytopeFacet", "CubeFacet", "Demanded",
     "Exact", "Secant", "Size", "Surface", "UnitNorm", "add_accepted", "add_cliques", "add_eta",
     "add_halfspaces", "add_margin", "add_parity", "add_share", "all_facets", "big_m", "cell",
-    "clique_cover", "conflicts", "cube", "density_model", "naive_margin", "set_accepted",
-    "set_cone", "set_cutoff", "set_eta", "set_facet", "set_margin", "soft_density_model",
-    "support", "tangents",
+    "clique_cover", "conflicts", "cube", "density_model", "gain_model", "naive_margin",
+    "set_accepted", "set_cone", "set_cutoff", "set_eta", "set_facet", "set_gain", "set_margin",
+    "soft_density_model", "support", "tangents",
 ]  # fmt: skip
 
 _HOME = {
@@ -59,6 +60,7 @@ _HOME = {
         ["CrossPolytope", "CrossPolytopeFacet", "CubeFacet", "Surface", "all_facets", "set_facet"],
         "facets",
     ),
+    **dict.fromkeys(["gain_model", "set_gain"], "gain"),
     **dict.fromkeys(["add_margin", "big_m", "naive_margin", "set_margin", "support"], "margin"),
     "Demanded": "demanded",
     "add_halfspaces": "halfspaces",

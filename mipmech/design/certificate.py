@@ -2,9 +2,9 @@
 
 `certify` searches with one of two engines. `cells` leaves a tree of cells as the proof; the
 independent checker verifies it before the certificate is returned, and the upper bound is the one
-that the *checker* computes: level "proved". `milp` covers the gain by intervals of η, each bounded
-by HiGHS: level "attested". Stopped early, either gives a certificate of the gap reached, just as
-valid. The file is described in `docs/proof-format.md`.
+that the *checker* computes: level "proved". `milp` covers all directions by cones, closed by
+counting or by HiGHS: level "attested". Stopped early, either gives a certificate of the gap
+reached, just as valid. The file is described in `docs/proof-format.md`.
 
 >>> from mipmech import make_instance
 >>> found = certify(make_instance("gaussian-mixture", agents=30, rank=2, seed=1))
@@ -322,7 +322,7 @@ def certify(
         elif chosen == "cells":
             found = _by_cells(geometry, gap, timer, executor)
         else:
-            found = _by_intervals(geometry, gap, timer)
+            found = _by_milp(geometry, gap, timer)
     return replace(found, seconds=timer.seconds, events=tuple(trace.events))
 
 
@@ -413,22 +413,15 @@ def _in_time(
         searched += timer.seconds - began
 
 
-def _by_intervals(geometry: Geometry, gap: float, timer: Timer) -> Certificate:
-    from mipmech.design.intervals import Cover, FacetCover, solver_name  # noqa: PLC0415  (Pyomo)
+def _by_milp(geometry: Geometry, gap: float, timer: Timer) -> Certificate:
+    from mipmech.design.attested import cover_of, proof_of  # noqa: PLC0415  (Pyomo)
 
-    cover = (Cover if geometry.norm == "l2" else FacetCover)(geometry, gap, timer)
+    cover = cover_of(geometry, gap, timer)
     stop = cover.run()
-    proof = {
-        "kind": "solver",
-        "solver": solver_name(),
-        "options": "norm cones, tolerances 1e-7, margins widened (mipmech.oracles.milp)",
-        "regions": cover.regions(),
-    }
     return Certificate(
         geometry.instance, {"kind": "gain"}, cover.found if cover.lower > 0 else None, cover.lower,
         min(round_up(cover.upper), gain_ceiling(geometry.instance)), gap, "attested", "milp",
-        _why(stop, timer), timer.seconds,
-        {"intervals": cover.asked}, proof,
+        _why(stop, timer), timer.seconds, cover.work, proof_of(cover),
     )  # fmt: skip
 
 

@@ -46,7 +46,7 @@ from mipmech.oracles.base import Answer, FeasibleOracle, grade, infeasible
 from mipmech.oracles.milp.search import ROUNDS, Proof, Search
 from mipmech.oracles.shared.cones import ConeSet, cover, ranges, stabbed_more
 from mipmech.oracles.shared.facets import Facet, Part, parts_at
-from mipmech.oracles.shared.goals import UP, Density, Goal, SoftDensity
+from mipmech.oracles.shared.goals import UP, Density, Gain, Goal, SoftDensity
 from mipmech.oracles.shared.recovery import clear, climb
 from mipmech.oracles.shared.slices import slice_at
 from mipmech.solver import Has, Program, Solved, solve
@@ -141,9 +141,9 @@ class Milp(FeasibleOracle):
     def searched(self, search: Search, budget: Budget) -> Stop:
         """Search one slice or facet."""
         part = search.part
-        worth = _worth_a_model(part, search.goal)
+        worth = worth_a_model(part, search.goal)
         if self.norm == "cones" or part.points is not None or not worth:
-            prover = _Prover(self, budget) if worth else None
+            prover = Prover(self, budget) if worth else None
             later = max(self.counting // 10, 1)
             nodes = math.inf if budget.nodes is None else budget.nodes
             most = min(self.most_cones, TIED) if isinstance(part, Facet) else self.most_cones
@@ -186,12 +186,12 @@ def soft_bound(
     goal = SoftDensity(part, 0.0)
     search = Search(part, goal, budget.start(), target / geometry.unit)
     if not search.refute(cones) and milp and not search.exceeded and part.dimension > 1:
-        prover = _Prover(Milp(), budget) if _worth_a_model(part, goal) else None
+        prover = Prover(Milp(), budget) if worth_a_model(part, goal) else None
         search.run(prover, cones, cones // 4, 4 * cones)
     return goal.exactly(search.upper) * (1 + 8 * Fraction(EPSILON))
 
 
-def _worth_a_model(part: Part, goal: Goal) -> bool:
+def worth_a_model(part: Part, goal: Goal) -> bool:
     """Whether the numbers are such that a solver's tolerances mean anything."""
     return isinstance(goal, Density) or float(part.reach.max()) <= TOO_LONG
 
@@ -220,12 +220,14 @@ class Data:
         p, cosines = None, (-1.0, 1.0)
         if isinstance(part, Facet):
             z = part.geometry.z[part.agents]
-        elif part.geometry.p_norm == 0:
+        elif isinstance(goal, Gain):
+            z, p, cosines = part.across, goal.p, (0.0, 1.0)  # nothing else gains
+        elif part.whole:
             z, cosines = part.across, (math.cos(part.most), math.cos(part.least))
         else:
             z = np.column_stack([part.along, part.across])
             p, cosines = np.eye(z.shape[1])[0], (math.cos(part.most), math.cos(part.least))
-        soft = isinstance(goal, SoftDensity)
+        soft = not isinstance(goal, Density)
         reach = goal.reach
         largest = 2 + (float(reach.max()) if soft else 0.0)
         widen = float(part.slack.max()) + (SOFT_WIDEN if soft else WIDEN) * (1 + largest)
@@ -240,6 +242,7 @@ def model_of(oracle: Milp, part: Part, goal: Goal, norm: Any, **more: Any) -> An
     """The Pyomo model of a goal on a slice or facet with this model of the unit norm."""
     from formulations.cliques import clique_cover, conflicts  # noqa: PLC0415  (slow to import)
     from formulations.density import density_model  # noqa: PLC0415
+    from formulations.gain import gain_model  # noqa: PLC0415
     from formulations.soft_density import soft_density_model  # noqa: PLC0415
 
     data = Data.of(part, goal)
@@ -247,7 +250,8 @@ def model_of(oracle: Milp, part: Part, goal: Goal, norm: Any, **more: Any) -> An
         over = norm if isinstance(part, Facet) else None
         graph = conflicts(data.z, data.reach, data.p, *data.eta, widen=data.widen, over=over)
         more = {**more, "cliques": clique_cover(graph)}
-    build = density_model if isinstance(goal, Density) else soft_density_model
+    models = {Density: density_model, SoftDensity: soft_density_model, Gain: gain_model}
+    build: Any = models[type(goal)]
     try:
         return build(
             data.z, data.reach, data.weight, data.p, data.eta, norm=norm, widen=data.widen, **more
@@ -299,7 +303,7 @@ FIRST_SOLUTION = {"mip_max_improving_sols": 1, "mip_allow_cut_separation_at_node
 
 
 @dataclass(frozen=True)
-class _Prover:
+class Prover:
     """HiGHS on the hull of some open cones (see the module's docstring)."""
 
     oracle: Milp
@@ -307,22 +311,35 @@ class _Prover:
 
     def __call__(self, search: Search, cones: ConeSet) -> tuple[Proof, float]:
         data = Data.of(search.part, search.goal)
-        units, bound, cutoff = _cutoff(search, data)
-        limits = _limits(search, cones)
-        solved = self._solve(search, data, cones, limits, cutoff / units)
+        bound, asked = self.asked(search, data, cones)
+        limits = limits_of(search, cones)
+        solved = self._solve(search, data, cones, limits, asked)
         search.solved(solved.nodes)
         if solved.stop is Stop.INTERRUPTED:
             search.timer.interrupted = True
         if solved.has is Has.INFEASIBLE:
             return Proof.CLOSED, bound
-        if solved.values and _recover(search, solved):
+        if solved.values and recovered(search, solved):
             return Proof.BETTER, math.inf
         return Proof.UNDECIDED, math.inf
 
-    def _solve(
-        self, search: Search, data: Data, cones: ConeSet, limits: dict[str, Any], cutoff: float
-    ) -> Solved:
+    def asked(
+        self, search: Search, data: Data, cones: ConeSet,  # noqa: ARG002  (for the gain)
+    ) -> tuple[float, dict[str, Any]]:  # fmt: skip
+        """What a proof shows, in goal units, and the options of the model that ask for more."""
+        units, bound, cutoff = _cutoff(search, data)
+        return bound, {"at_least": cutoff / units}
+
+    def ask(self, model: Any, asked: dict[str, Any]) -> None:
+        """Move a model to what is asked now."""
         from formulations.density import set_cutoff  # noqa: PLC0415
+
+        set_cutoff(model, asked["at_least"])
+
+    def _solve(
+        self, search: Search, data: Data, cones: ConeSet, limits: dict[str, Any],
+        asked: dict[str, Any],
+    ) -> Solved:  # fmt: skip
         from formulations.eta import set_eta  # noqa: PLC0415
         from formulations.margin import set_margin  # noqa: PLC0415
 
@@ -338,7 +355,7 @@ class _Prover:
         nodes = NODES if allowed is None else min(NODES, max(0, allowed - search.nodes))
         rest = Budget(search.timer.left, self.budget.threads, nodes)
         if program is None or self.oracle.solver != "highs":
-            model = model_of(self.oracle, part, goal, cone, at_least=cutoff, box=box, **limits)
+            model = model_of(self.oracle, part, goal, cone, box=box, **asked, **limits)
             if self.oracle.solver != "highs":
                 return solve(model, self.oracle.solver, rest)
             programs.clear()  # one at a time: a thousand values of η must not fill the memory
@@ -349,7 +366,7 @@ class _Prover:
                 set_eta(model, *data.eta)
             move_to(model, part, cone, box)
             set_margin(model, **limits)
-            set_cutoff(model, cutoff)
+            self.ask(model, asked)
         return program.solve(rest)
 
 
@@ -382,7 +399,7 @@ def box_of(part: Part, cones: ConeSet | None = None) -> tuple[Floats, Floats]:
     if isinstance(part, Facet):
         return part.bounds(*_hull(part, cones))
     axes = np.eye(part.geometry.rank)
-    p = None if part.geometry.p_norm == 0 else axes[0]
+    p = None if part.whole else axes[0]
     return support(axes, p, math.cos(part.most), math.cos(part.least))
 
 
@@ -392,12 +409,12 @@ def _hull(part: Facet, cones: ConeSet | None) -> tuple[Floats, Floats]:
     return cones.lower.min(axis=0), cones.upper.max(axis=0)
 
 
-def _limits(search: Search, cones: ConeSet) -> dict[str, Any]:
+def limits_of(search: Search, cones: ConeSet) -> dict[str, Any]:
     """The range of every agent's score over these cones, and the thresholds worth a look there.
 
     For density: where, in some cone, more than the best found can be in the margin; moreover b may
-    be the largest score of those covered. The best threshold for soft density is some agent's score
-    plus its reach.
+    be the largest score of those covered. For the gain: where agents can move far enough. The best
+    threshold for soft density, and for the gain, is some agent's score plus its reach.
     """
     part, goal = search.part, search.goal
     lowest, highest = np.full(len(part.reach), np.inf), np.full(len(part.reach), -np.inf)
@@ -406,12 +423,18 @@ def _limits(search: Search, cones: ConeSet) -> dict[str, Any]:
         where = ranges(part, cones[start : start + search.batch])
         np.minimum(lowest, where.low.min(axis=0), out=lowest)
         np.maximum(highest, where.high.max(axis=0), out=highest)
+        hit = None
         if isinstance(goal, Density):
             ends = where.high + goal.reach * UP
             hit = stabbed_more(where.low, ends, goal.mass.whole, goal.enough(search.best))
-            low, high = (low, high) if hit is None else (min(low, hit[0]), max(high, hit[1]))
-    if not isinstance(goal, Density):
-        low, high = float((lowest + part.reach).min()), float((highest + part.reach).max())
+        elif isinstance(goal, Gain):
+            hit = goal.window(where, search.best)
+        low, high = (low, high) if hit is None else (min(low, hit[0]), max(high, hit[1]))
+    least, most = float((lowest + part.reach).min()), float((highest + part.reach).max())
+    if isinstance(goal, SoftDensity) or (isinstance(goal, Gain) and low > high):
+        low, high = least, most
+    elif isinstance(goal, Gain):
+        low, high = max(low, least), max(low, least, min(high, most))
     elif low > high:  # nothing of it is open any more: any window will do
         low, high = float(lowest.min()), float(highest.max())
     else:
@@ -446,7 +469,7 @@ def hull_of(part: Part, cones: ConeSet) -> Any:
     sines = sorted(math.sin(t) for t in (part.least, part.most))
     longest = 1.0 if part.least < math.pi / 2 < part.most else sines[1]
     matrix, axis = np.array(rows).reshape(-1, d), where.centre[0]
-    if part.geometry.p_norm > 0:
+    if not part.whole:
         matrix = np.column_stack([np.zeros(len(matrix)), matrix])
         axis = np.concatenate([[0.0], axis])
     room = 1e-9  # beyond rounding
@@ -470,7 +493,7 @@ def _cutoff(search: Search, data: Data) -> tuple[float, float, float]:
     return units, max(more + float(unseen.sum()) * units, goal.enough(best)), more
 
 
-def _recover(search: Search, solved: Solved) -> bool:
+def recovered(search: Search, solved: Solved) -> bool:
     """Put a solution on the true sphere and recount it; whether it is better than all before."""
     part = search.part
     u = solved.array("u")
@@ -486,8 +509,10 @@ def _recover(search: Search, solved: Solved) -> bool:
     before = search.best
     search.offer(v)
     cleared = clear(part, v, covered)
-    soft = isinstance(search.goal, SoftDensity)
-    search.offer(climb(part, cleared, covered) if soft else cleared)
+    if not isinstance(search.goal, Density):
+        pull = search.goal.p if isinstance(search.goal, Gain) else None
+        cleared = climb(part, cleared, covered, pull)
+    search.offer(cleared)
     return search.best > before
 
 
@@ -520,7 +545,7 @@ def _in_one_model(oracle: Milp, search: Search, budget: Budget) -> Stop:
             return Stop.FINISHED
         search.note_ceiling(in_goal(solved.bound))
         if solved.values:
-            _recover(search, solved)
+            recovered(search, solved)
         if solved.stop is not Stop.FINISHED or search.closed:
             return solved.stop
         norm = norm.refined(solved.array("u"), box)

@@ -102,12 +102,18 @@ class Ranges:
     centre : (n, d) array of unit vectors
     sine : (n,) array, sin α; on a facet, how far scores range as a share of the largest
     low, high : (n, m) arrays, slack included
+    steps : (n, d) array, h_j / min‖x‖: how far coordinates differ from those of the centre
     """
 
     centre: Floats
     sine: Floats
     low: Floats
     high: Floats
+    steps: Floats
+
+    def __getitem__(self, chosen: Flags | slice) -> Ranges:
+        parts = (self.centre, self.sine, self.low, self.high, self.steps)
+        return Ranges(*(part[chosen] for part in parts))
 
 
 def ranges(part: Part, cones: ConeSet) -> Ranges:
@@ -115,6 +121,7 @@ def ranges(part: Part, cones: ConeSet) -> Ranges:
     if isinstance(part, Facet):
         return _over_facet(part, cones)
     centre, sine, low, high = _across_in_lots(part.across, cones)
+    steps = _steps(cones)
     if part.least == part.most:
         angle = part.angle
         low *= math.sin(angle)
@@ -122,9 +129,10 @@ def ranges(part: Part, cones: ConeSet) -> Ranges:
         shift = math.cos(angle) * part.along
         low += shift - part.slack
         high += shift + part.slack
-        return Ranges(centre, sine, low, high)
+        return Ranges(centre, sine, low, high, steps)
     low = -_turned(part, -part.along, -low) - part.slack
-    return Ranges(centre, sine, low, _turned(part, part.along, high) + part.slack)
+    high = _turned(part, part.along, high) + part.slack
+    return Ranges(centre, sine, low, high, steps)
 
 
 def _over_facet(part: Facet, cones: ConeSet) -> Ranges:
@@ -148,7 +156,15 @@ def _over_facet(part: Facet, cones: ConeSet) -> Ranges:
     low += part.shift - part.slack
     high += part.shift + part.slack
     spread = half.sum(axis=1) if part.simplex else half.max(axis=1, initial=0.0)
-    return Ranges(part.onto(centre), spread / least, low, high)
+    return Ranges(part.onto(centre), spread / least, low, high, half / least[:, None])
+
+
+def _steps(cones: ConeSet) -> Floats:
+    """h_j / min‖x‖ over the box of each cone."""
+    half = (cones.upper - cones.lower) / 2
+    nearest = np.maximum(np.maximum(cones.lower, -cones.upper), 0.0)
+    shortest = np.sqrt(np.einsum("nj,nj->n", nearest, nearest))[:, None]
+    return np.asarray(half / np.where(shortest > 0, shortest, 1.0))
 
 
 def _turned(part: Slice, along: Floats, across: Floats) -> Floats:
@@ -297,6 +313,14 @@ def soft_stab(starts: Floats, ends: Floats, reach: Floats, weight: Floats) -> Fl
 
     The sum rises with b between ends and falls only after one, so only ends are looked at.
     """
+    _, value, rounding = _soft_sweep(starts, ends, reach, weight)
+    return np.asarray(value.max(axis=1, initial=0.0) + rounding)
+
+
+def _soft_sweep(
+    starts: Floats, ends: Floats, reach: Floats, weight: Floats
+) -> tuple[Floats, Floats, Floats]:
+    """The points of each row in order, the sum of `soft_stab` there, and what it may be off by."""
     n, m = starts.shape
     full = starts + reach
     points = np.concatenate([starts, full, np.nextafter(ends, np.inf)], axis=1)  # as in `stab`
@@ -311,10 +335,27 @@ def soft_stab(starts: Floats, ends: Floats, reach: Floats, weight: Floats) -> Fl
     value = np.cumsum(slope[order], axis=1) * at
     value += np.cumsum(np.take_along_axis(constant, order, axis=1), axis=1)
     value += own[order]
-    best = value.max(axis=1, initial=0.0)
     # Sums of 3m terms of size at most the largest end.
     size = np.abs(points).max(axis=1) + reach.max()
-    return np.asarray(best + 16 * m * EPSILON * size)
+    return at, value, np.asarray(16 * m * EPSILON * size)
+
+
+def soft_stabbed_more(
+    starts: Floats, ends: Floats, reach: Floats, weight: Floats, than: Floats
+) -> tuple[float, float] | None:
+    """The range of all b at which the sum of `soft_stab` is above ``than``, (n,), in some row.
+
+    >>> one, two = np.array([[0.0]]), np.array([[3.0]])
+    >>> soft_stabbed_more(one, two, np.array([2.0]), np.array([1.0]), np.array([1.5]))
+    (0.0, 3.0000000000000004)
+    """
+    at, value, rounding = _soft_sweep(starts, ends, reach, weight)
+    more = value + rounding[:, None] > than[:, None]
+    if not more.any():
+        return None
+    # Between two points the sum rises to what it is at the second one.
+    before = np.concatenate([at[:, :1], at[:, :-1]], axis=1)
+    return float(before[more].min()), float(at[more].max())
 
 
 class Frontier:

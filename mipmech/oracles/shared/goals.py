@@ -1,8 +1,8 @@
-"""What a search over directions maximises: density, or soft density.
+"""What a search over directions maximises: density, soft density, or the gain.
 
 A goal turns ranges of scores into upper bounds, directions into estimates, and a recount into the
 exact value that is compared with them. Values are in the goal's own units: whole weights for
-density, multiples of the geometry's unit for soft density.
+density, multiples of the geometry's unit for soft density and, times ‖p‖, for the gain.
 """
 
 from __future__ import annotations
@@ -11,19 +11,23 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mipmech.model.edge_of_reach import steady
+from mipmech.model.geometry import Geometry
 from mipmech.model.grading import Recount
 from mipmech.model.masses import Masses, masses
 from mipmech.model.mechanism import Mechanism
 from mipmech.model.thresholds import best_threshold, densest_threshold
-from mipmech.oracles.shared.cones import Ranges, soft_stab, stab
+from mipmech.oracles.shared.cones import Ranges, soft_stab, soft_stabbed_more, stab
 from mipmech.oracles.shared.facets import Part
+from mipmech.oracles.shared.slices import Slice, whole_sphere
+from mipmech.oracles.shared.tangents import gain_together
 from mipmech.rationals import round_down
-from mipmech.tolerances import EPSILON
+from mipmech.tolerances import EPSILON, ROUNDING, SAFETY, STEADY_LOSS
 from mipmech.validation import Floats
 
 # Scores held in memory at once.
@@ -184,4 +188,130 @@ class SoftDensity:
         return float(self.part.weight @ self.part.reach) / 100
 
 
-Goal = Density | SoftDensity
+# Adding rate and distances before they are bounded takes longer than counting: it is tried for
+# cones that counting leaves open by no more than this factor, and whose centre has at least this
+# share of the greatest rate.
+NEARLY, LEAST_RATE = 1.5, 0.02
+
+
+@dataclass(frozen=True, eq=False)
+class Gain:
+    """The gain over all directions (Euclidean costs), in multiples of the geometry's unit × ‖p‖.
+
+    part : `slices.whole_sphere`
+    gap : bounds within this share of themselves of the best value count as closed
+    p : (k,) array p̂
+    together : whether rate and distances are added before they are bounded (`tangents`)
+    """
+
+    part: Slice
+    gap: float
+    p: Floats
+    together: bool = True
+
+    @classmethod
+    def on(cls, geometry: Geometry, gap: float, together: bool = True) -> Gain:
+        """The gain on an instance with p ≠ 0."""
+        return cls(whole_sphere(geometry), gap, geometry.p / np.linalg.norm(geometry.p), together)
+
+    @property
+    def reach(self) -> Floats:
+        """As they are."""
+        return self.part.reach
+
+    @cached_property
+    def doubt(self) -> float:
+        """What u·p̂ may be off by, seen from the exact p in multiples of the greatest ‖p‖."""
+        geometry = self.part.geometry
+        rounded = 64 * (geometry.rank + 4) * EPSILON
+        return 2 * SAFETY * geometry.rounding.p / geometry.p_norm_bounds[1] + rounded
+
+    def rates(self, where: Ranges) -> tuple[Floats, Floats]:
+        """The range of u·p̂ over each cone, (n,) arrays: cap or box, as in `cones`."""
+        t = np.clip(where.centre @ self.p, -1.0, 1.0)
+        cosine = np.sqrt(np.maximum(0.0, 1 - where.sine**2))
+        rest = np.abs(self.p - t[:, None] * where.centre)
+        off = np.einsum("nj,nj->n", rest, where.steps)
+        across = np.sqrt(np.maximum(0.0, 1 - t**2) + 64 * EPSILON) * where.sine
+        wide = where.sine >= 1
+        high = np.minimum(t * cosine + across, np.maximum(t, t * cosine) + off)
+        low = np.maximum(t * cosine - across, np.minimum(t, t * cosine) - off)
+        high = np.where(wide | (t >= cosine), 1.0, high)
+        low = np.where(wide | (-t >= cosine), -1.0, low)
+        return np.maximum(-1.0, low) - self.doubt, np.minimum(1.0, high) + self.doubt
+
+    def bounds(self, where: Ranges, floor: float) -> Floats:
+        """Soft stabbing times the greatest rate; where that nearly suffices, both together."""
+        part, reach = self.part, self.part.reach * UP
+        rate = self.rates(where)[1]
+        most, up = np.zeros(len(rate)), rate > 0
+        if up.any():
+            low, high = where.low[up], where.high[up]
+            soft = soft_stab(low, high + reach, reach, part.weight)
+            most[up] = soft * rate[up] * (1 + 4 * EPSILON)
+        enough = self.enough(floor)
+        near = (most > enough) & (most <= NEARLY * enough) & (where.sine < 1)
+        near &= where.centre @ self.p >= LEAST_RATE
+        if self.together and near.any():
+            doubt = self.doubt + float(part.weight @ part.slack)
+            better = gain_together(where[near], part.across, reach, part.weight, self.p, doubt)
+            most[near] = np.minimum(most[near], better)
+        return np.maximum(most, floor)
+
+    def window(self, where: Ranges, best: float) -> tuple[float, float] | None:
+        """The range of the thresholds at which more than the best may be gained in some cone."""
+        up = self.rates(where)[1] > 0
+        where = where[up]
+        if not up.any():
+            return None
+        reach, enough = self.part.reach * UP, self.enough(best)
+        than = enough / self.rates(where)[1] * (1 - 4 * EPSILON)
+        return soft_stabbed_more(where.low, where.high + reach, reach, self.part.weight, than)
+
+    def estimates(self, v: Floats) -> Floats:
+        """The best threshold at single directions."""
+        reach, weight = self.part.reach, self.part.weight
+
+        def estimate(scores: Floats) -> Floats:
+            return soft_stab(scores, scores + reach, reach, weight)
+
+        return np.maximum(0.0, v @ self.p) * _in_batches(self.part, v, estimate)
+
+    def threshold(self, scores: Floats) -> float:
+        """The best threshold: the end of some agent's reach."""
+        return SoftDensity(self.part, 0.0).threshold(scores)
+
+    def grade(self, direction: Mechanism) -> Recount:
+        """The best threshold along a direction, stepped off the edge."""
+        found = best_threshold(self.part.geometry.instance, direction)
+        return steady(found, min(STEADY_LOSS, self.gap / 4))
+
+    def value(self, found: Recount) -> float:
+        """The gain in the goal's units, rounded down; 0 for a loss."""
+        return max(0.0, round_down(found.gain / self._one))
+
+    @cached_property
+    def _one(self) -> Fraction:
+        geometry = self.part.geometry
+        return Fraction(geometry.unit) * Fraction(geometry.p_norm_bounds[1])
+
+    @property
+    def most(self) -> float:
+        """All agents move as far as possible along p."""
+        return SoftDensity(self.part, 0.0).most * (1 + self.doubt) * UP
+
+    def enough(self, best: float) -> float:
+        """What leaves the gap asked for, and a hair less, for sums in rationals."""
+        return max(best, best / (1 - self.gap) * (1 - ROUNDING))
+
+    def exactly(self, value: float) -> Fraction:
+        """In the user's units."""
+        return Fraction(value) * self._one
+
+    @property
+    def grain(self) -> float:
+        """A five-hundredth of what everyone can move at most."""
+        return float(self.part.weight @ self.part.reach) / 500
+
+
+Goal = Density | SoftDensity | Gain

@@ -45,15 +45,25 @@ def clear(
     return best
 
 
-def climb(part: Part, v: Floats, covered: Numbers, rounds: int = 40) -> Floats:
-    """A direction near v that keeps the covered agents, with greater soft density."""
-    best, height = v, _height(part, v, covered)
+def climb(
+    part: Part, v: Floats, covered: Numbers, pull: Floats | None = None, rounds: int = 40,
+    seconds: float = math.inf,
+) -> Floats:  # fmt: skip
+    """A direction near v that keeps the covered agents, with greater soft density.
+
+    pull : p̂, for a greater gain instead: soft density times pull·v
+    """
+    begun = time.monotonic()
+    best, height = v, _height(part, v, covered, pull)
     step = 0.25
     for _ in range(rounds):
-        moved = _step(part, best, covered, step, part.weight[covered])
+        left = seconds - (time.monotonic() - begun)
+        if left <= 0:
+            break
+        moved = _step(part, best, covered, step, part.weight[covered], left, pull)
         if moved is None:
             break
-        now = _height(part, moved, covered)
+        now = _height(part, moved, covered, pull)
         if now > height:
             best, height = moved, now
         elif (step := step / 4) < LEAST_STEP:
@@ -114,20 +124,27 @@ def _room(part: Part, v: Floats, covered: Numbers) -> float:
     return float((scores + part.reach[covered]).min() - scores.max()) / 2
 
 
-def _height(part: Part, v: Floats, covered: Numbers) -> float:
-    """Soft density of the covered agents, at the largest threshold that keeps them; −∞ if none."""
+def _height(part: Part, v: Floats, covered: Numbers, pull: Floats | None = None) -> float:
+    """Soft density of the covered agents, at the largest threshold that keeps them; −∞ if none.
+
+    pull : for the gain
+    """
     scores = part.scores(v[None, :])[0][covered]
     b = float((scores + part.reach[covered]).min())
     if b < scores.max():
         return -math.inf
-    return float(part.weight[covered] @ (b - scores))
+    soft = float(part.weight[covered] @ (b - scores))
+    return soft if pull is None else soft * float(pull @ v)
 
 
 def _step(
     part: Part, v: Floats, covered: Numbers, step: float, weight: Floats | None,
-    seconds: float = math.inf,
+    seconds: float = math.inf, pull: Floats | None = None,
 ) -> Floats | None:  # fmt: skip
-    """One linear program on the tangent plane at v: most room, or greatest weighted distance."""
+    """One linear program on the tangent plane at v: most room, or greatest weighted distance.
+
+    pull : distance times rate, to first order
+    """
     if part.points is not None or not len(covered):
         return None
     tangent, backward, forward = part.steps(v, step)
@@ -143,6 +160,10 @@ def _step(
         cost = np.append(np.zeros(len(tangent) + 1), 1.0)
     else:
         cost = np.append(-(weight @ slopes), [float(weight.sum()), 0.0])
+        if pull is not None:
+            rate, height = float(pull @ v), _height(part, v, covered)
+            cost *= rate
+            cost[: len(tangent)] += max(0.0, height) * (tangent @ pull)
     span = float(reach.max()) + 4.0
     least, most = np.append(backward, [-span, -span]), np.append(forward, [span, span])
     solution = linear_program(cost, Inequalities(rows, right), least, most, seconds)

@@ -5,7 +5,7 @@ With p̂ = p/‖p‖ and H an orthonormal basis of what is orthogonal to it,
     u = cos θ · p̂ + sin θ · H v,      ‖v‖ = 1,      cos θ = u·p/‖p‖,
 
 so η fixes θ, and v runs over the unit sphere of R^d with d = k − 1. If p = 0 there is nothing to
-fix: H = I, θ = π/2 and d = k.
+fix, nor if all directions are meant (`whole_sphere`): H = I, θ = π/2 and d = k.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Slice:
     """The allowed directions, and the agents that count as seen from them.
 
     least, most : the allowed angles θ; equal for a single η
-    towards : (k,) array p̂; zeros if p = 0
+    towards : (k,) array p̂; zeros if p = 0 or if all directions are meant
     turn : (k, d) array H
     along, across : (m,) array z·p̂ and (m, d) array z H
     reach, weight : (m,) arrays; weights sum to 1
@@ -58,10 +58,16 @@ class Slice:
         return (self.least + self.most) / 2
 
     @property
+    def whole(self) -> bool:
+        """Whether these are all directions: then u = v."""
+        return self.dimension == self.geometry.rank
+
+    @property
     def eta(self) -> float | None:
         """η, if it is fixed."""
         size = self.geometry.p_norm
-        return math.cos(self.angle) * size if self.least == self.most else None
+        fixed = self.least == self.most and (size == 0 or not self.whole)
+        return math.cos(self.angle) * size if fixed else None
 
     @cached_property
     def shift(self) -> Floats:
@@ -151,6 +157,23 @@ def slice_at(geometry: Geometry, eta_low: float, eta_high: float | None = None) 
     return Slice(
         geometry=geometry, least=least, most=most, towards=towards, turn=turn, along=z @ towards,
         across=z @ turn, reach=geometry.reach[counts], weight=geometry.weight[counts], slack=slack,
+        agents=np.flatnonzero(counts),
+    )  # fmt: skip
+
+
+def whole_sphere(geometry: Geometry) -> Slice:
+    """All directions, in the geometry's own coordinates: nothing is turned.
+
+    The exact coordinates of every rule are some unit vector, so the slack is the rounding of z, and
+    of the products that make a score.
+    """
+    counts = geometry.weight > 0
+    z, k = geometry.z[counts], geometry.rank
+    rounded = SAFETY * 8 * (k + 4) * EPSILON * np.linalg.norm(z, axis=1)
+    return Slice(
+        geometry=geometry, least=math.pi / 2, most=math.pi / 2, towards=np.zeros(k),
+        turn=np.eye(k), along=np.zeros(len(z)), across=z, reach=geometry.reach[counts],
+        weight=geometry.weight[counts], slack=geometry.rounding.z[counts] + rounded,
         agents=np.flatnonzero(counts),
     )  # fmt: skip
 
