@@ -153,7 +153,7 @@ class DirectionCone:
             if (0.0 if above == ZERO else weights[above])
             == (0.0 if below == ZERO else weights[below])
         ]
-        return DirectionCone(self.places, (*self.pairs, *equal))
+        return DirectionCone(self.places, tuple(dict.fromkeys((*self.pairs, *equal))))
 
     def tightened(self, weights: Sequence[float]) -> Iterator[list[float]]:
         """Weights in the cone with one more pair equal, for each pair that is not: on its rim.

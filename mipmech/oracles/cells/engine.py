@@ -377,7 +377,7 @@ class GainSearch:
         """
         geometry, cone = self.geometry, demands.cone
         rim = None if cone is None else cone.rim(found.mechanism.weights)
-        if rim is None or rim.open:
+        if rim is None or rim == cone:
             return found
         random = np.random.default_rng(0)
         weights = np.array(found.mechanism.weights)
