@@ -6,6 +6,7 @@ where the place −1 stands for the number 0.
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from typing import Any
 
@@ -187,7 +188,9 @@ class ClaimedRequirements:
                 size = up(root(dot(g, self._dual(g)))[1])
                 scale = float(1 / abs(nonzero[0])) if len(nonzero) == 1 else 1.0
                 rounded = 8 * (len(row) + 4) * EPSILON * float(np.abs(row).sum())
-                rooms.append(1.01 * frame_error * size * scale + rounded)
+                # Points of the cube are at most √k long.
+                longest = 1.01 * math.sqrt(len(row))
+                rooms.append(longest * frame_error * size * scale + rounded)
             rows.append(row)
         k = exact.rank
         return np.array(rows).reshape(len(rows), k), np.array(rooms)

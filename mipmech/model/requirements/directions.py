@@ -210,7 +210,9 @@ def reduced_rows(geometry: Geometry, cone: DirectionCone) -> tuple[Floats, Float
         table = table[(table @ back.T).any(axis=1)]
     rows = table @ back.T
     exact = geometry.rounding.basis == 0 and bool(((back != 0).sum(axis=1) == 1).all())
-    room = (geometry.rounding.back + 64 * EPSILON) * (np.abs(table) @ size)
+    # Points of a cube are at most √k long.
+    longest = np.sqrt(geometry.rank)
+    room = longest * (geometry.rounding.back + 64 * EPSILON) * (np.abs(table) @ size)
     single: Flags = (rows != 0).sum(axis=1) == 1
     rows[single] = np.sign(rows[single])
     whole = np.isin(rows, (-1.0, 0.0, 1.0)).all(axis=1)
