@@ -53,6 +53,7 @@ class Agents:
     limits : on the mass accepted
     rows, row_room : (r, d), (r,) arrays: rows·v ≥ 0 is demanded, up to the room
     strict : whether some direction meets all rows with room to spare
+    exact : whether no difference of two agents has a coordinate of the wrong sign
     """
 
     def __init__(
@@ -132,6 +133,9 @@ class Agents:
         self.rows, self.row_room = demanded.rows(exact, frame, self.frame_error)
         # Where facets of l1 meet, agents do what is best on one of them: that one must stay.
         self.strict = demanded.strict and self.norm != "l1"
+        # A feature less the centre, times a price, over a power of two: sums would be rounded.
+        single = bool(((frame != 0).sum(axis=1) == 1).all() and (frame >= 0).all())
+        self.exact = single and self.frame_error == 0
         self.mass = np.empty((0, len(self.reach)))
         self.limits = Limits(np.empty(0), 0.0, 0.0, 0.0)
         if demanded.limited:

@@ -40,6 +40,7 @@ class Restriction:
     rows : (r, d) array; shift, room : (r,) arrays: for each row a·v + shift ≥ 0 is demanded, where
         the left side is known to within room
     strict : whether some direction meets all rows with room to spare
+    exact : whether no difference of two agents has a coordinate of the wrong sign
     """
 
     mass: Floats
@@ -49,6 +50,7 @@ class Restriction:
     shift: Floats
     room: Floats
     strict: bool
+    exact: bool = False
 
     @classmethod
     def all(cls, dimension: int, agents: int) -> Restriction:
@@ -335,6 +337,7 @@ def search(problem: CellProblem, block: Block, orders: Orders) -> Searched:
         np.empty(m), *_sorting(m),
         np.empty(classes), np.empty(m, np.int64), np.empty(m), np.empty(m, np.int64),
         np.empty((3, classes)), np.empty(m), np.empty(rows, np.bool_), np.empty(rows),
+        np.empty(m, np.int64), np.array([-1, int(allowed.exact)]),
         code, left, agents, best,
     )  # fmt: skip
     left = left[:opened].copy()
