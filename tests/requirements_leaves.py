@@ -20,7 +20,7 @@ import numpy as np
 from mipmech import Instance
 from mipmech.checker.agents import Agents
 from mipmech.checker.bounds import LeafBounds, all_of, context_of
-from mipmech.checker.demanded import Demanded
+from mipmech.checker.demanded import ClaimedRequirements
 from mipmech.checker.tree import NARROWEST, halves
 from mipmech.checker.witness import ExactInstance
 from mipmech.model.geometry import geometry_of
@@ -232,8 +232,9 @@ def setting(instance: Instance, requirements: dict[str, Any], labels: list, valu
         "frame": geometry.basis.tolist(), "centre": geometry.centre.tolist(),
         "unit": geometry.unit, "thresholds": list(problem.thresholds),
     }  # fmt: skip
-    demands = Demanded(requirements, exact)
-    agents = Agents(exact, proof, demands, None, Fraction(0), valued)
+    demands = ClaimedRequirements(requirements, exact)
+    exact = ExactInstance(instance, lambda: None, demands.zeros)
+    agents = Agents(exact, proof, None, Fraction(0), demands, valued)
     centre = [Fraction(float(v)) for v in geometry.centre]
     rules = Rules(instance, requirements, labels)
     return Setting(instance, rules, agents, problem, geometry.basis, centre)

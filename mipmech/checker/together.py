@@ -97,6 +97,8 @@ def together(
     fits = (most_sum <= limits.high) & (most <= barred_at).all(axis=1)
     counts = np.bincount(leaf, minlength=n)
     hard = ~none & ~fits
+    # Nobody is unsure, and rounding alone says that the others do not fit.
+    hard &= counts > 0
     if (hard & chains.chained).any():
         best = _best_starts(
             limits, passed, leaf, values, mass, chains.order, fate, hard & chains.chained
@@ -115,7 +117,8 @@ def together(
         for g in range(classes):
             by_class += _parts(leaf, values / own, mass[:, g], barred_at[:, g] - passed[:, g])
         # Rounding of the sums, many times over.
-        least = np.minimum(in_all, by_class) * (1 + 2.0**-40)
+        least = np.minimum(in_all, by_class)
+        least += np.abs(least) * 2.0**-40
         brought = np.where(many, np.minimum(brought, least), brought)
     return np.where(none, NONE, brought), fate
 

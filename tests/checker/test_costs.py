@@ -12,7 +12,6 @@ from mipmech import Instance, certify
 from mipmech.checker import check
 from mipmech.checker.agents import Agents
 from mipmech.checker.bounds import _cells, _range
-from mipmech.checker.demanded import Demanded
 from mipmech.checker.witness import ExactInstance
 from mipmech.model.geometry import reduce
 from tests import costs_brute_force
@@ -249,7 +248,7 @@ def test_the_agents_of_a_proof_have_the_scores_that_rules_have(name):
     """N(w) = 1 in rationals, and scores in the frame, for random directions."""
     instance, content, _ = made(name)
     exact = ExactInstance(instance, lambda: None)
-    agents = Agents(exact, content["proof"], Demanded(None, exact), None, exact_float(0), True)
+    agents = Agents(exact, content["proof"], None, exact_float(0))
     geometry = reduce(instance)
     random = np.random.default_rng(3)
     for _ in range(20):
