@@ -568,6 +568,7 @@ def _bound(  # type: ignore[no-untyped-def]
         inside[j] += sums[level, j]
     for g in range(classes):
         passed[g] += sums[level, d + 2 + g]
+    brought = 0.0
     if classes > 0:
         brought = _together(
             values, unsure, unknown, out, mass, passed, totals, limits, fate, memory, keys, order,
@@ -575,7 +576,7 @@ def _bound(  # type: ignore[no-untyped-def]
             chain, state,
         )  # fmt: skip
         if brought == NONE:
-            return -1.0, kept, ends, rough, unknown
+            return -1.0, kept, ends, rough, unknown, brought
         alone += brought
         constant += brought
     if kind == DENSITY:
@@ -583,7 +584,7 @@ def _bound(  # type: ignore[no-untyped-def]
         effects[0] = (b1 - b0) * heavy
         for j in range(d):
             effects[1 + j] = (2.0 * effects[1 + j] + widths[j] * along) * widths[j]
-        return bound, kept, ends, rough, unknown
+        return bound, kept, ends, rough, unknown, brought
     low, _ = _range(inside, unit, dual, widths, cosine)
     first = inside[0] * b1 - inside[1] - low + alone
     for j in range(d + 2):
@@ -609,7 +610,7 @@ def _bound(  # type: ignore[no-untyped-def]
     if kind == GAIN:
         rate = fastest
         if rate <= 0.0:
-            return 0.0, kept, ends, rough, unknown
+            return 0.0, kept, ends, rough, unknown, brought
         t = 0.0
         for j in range(d):
             t += unit[j] * p[j]
@@ -623,7 +624,7 @@ def _bound(  # type: ignore[no-untyped-def]
             if change > FINEST_RATE * rate:
                 rough = True
         bound *= rate
-    return bound, kept, ends, rough, unknown
+    return bound, kept, ends, rough, unknown, brought
 
 
 @_inner
@@ -631,8 +632,8 @@ def _tilted_bound(  # type: ignore[no-untyped-def]
     kind, norm, y, shift, slack, reach, weight, mass, lengths, out, kept, unit, dual, widths,
     cosine, b0, b1, p, sums, level, total, pull, residual, slopes, offers, places,
     centre, lows, highs, touch, slowest_rate, fastest, totals, limits, passed, unsure, unknown,
-    values, fate, memory, keys, order, spare, rows, row_shift, row_room, straddling, multipliers,
-    centres, halves, chain, state,
+    brought, values, fate, memory, keys, order, spare, rows, row_shift, row_room, straddling,
+    multipliers, centres, halves, chain, state,
 ):  # fmt: skip
     """The bound with tilted estimates (see `engine`).
 
@@ -640,13 +641,8 @@ def _tilted_bound(  # type: ignore[no-untyped-def]
     """
     d = unit.shape[0]
     classes = totals.shape[0]
-    brought, most_brought = 0.0, 0.0
+    most_brought = 0.0
     if classes > 0:
-        brought = _together(
-            values, unsure, unknown, out, mass, passed, totals, limits, fate, memory, keys, order,
-            spare, y, reach, slack, centre, unit, dual, widths, cosine, centres, halves, level,
-            chain, state,
-        )  # fmt: skip
         for i in range(unknown):
             if fate[i] != NEVER:
                 most_brought += values[i]
@@ -1082,7 +1078,7 @@ def search_block(  # type: ignore[no-untyped-def]
             slowest, fastest = _rates(
                 norm, p, unit, dual, widths, cosine, centres, halves, level, rows.shape[0] > 0
             )
-            value, kept, ends, rough, unknown = _bound(
+            value, kept, ends, rough, unknown, brought = _bound(
                 kind, norm, y, shift, slack, reach, weight, mass, index, start, count, out,
                 unit, dual, widths, cosine, out_by, out_share, lows[level], highs[level], p,
                 sums, level, inside, effects, work, mid_scores, low_scores, high_scores, lengths,
@@ -1098,8 +1094,8 @@ def search_block(  # type: ignore[no-untyped-def]
                     unit, dual, widths, cosine, lows[level], highs[level], p, sums, level,
                     work, pull, residual, slopes, offers, places,
                     mid_scores, low_scores, high_scores, touch, slowest, fastest,
-                    totals, limits, passed, unsure, unknown, values, fate, memory, keys, by_score,
-                    spare, rows, row_shift, row_room, straddling, multipliers,
+                    totals, limits, passed, unsure, unknown, brought, values, fate, memory, keys,
+                    by_score, spare, rows, row_shift, row_room, straddling, multipliers,
                     centres, halves, chain, state,
                 )  # fmt: skip
                 seen += 3 * kept
