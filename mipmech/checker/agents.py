@@ -53,7 +53,8 @@ class Agents:
     limits : on the mass accepted
     rows, row_room : (r, d), (r,) arrays: rows·v ≥ 0 is demanded, up to the room
     strict : whether some direction meets all rows with room to spare
-    exact : whether no difference of two agents has a coordinate of the wrong sign
+    ranks : (d + 1, m) array, how agents are ordered, exactly, by the feature behind each coordinate
+        and by their reach; (0, m) if coordinates mix features, or if it does not matter
     """
 
     def __init__(
@@ -133,13 +134,26 @@ class Agents:
         self.rows, self.row_room = demanded.rows(exact, frame, self.frame_error)
         # Where facets of l1 meet, agents do what is best on one of them: that one must stay.
         self.strict = demanded.strict and self.norm != "l1"
-        # A feature less the centre, times a price, over a power of two: sums would be rounded.
-        single = bool(((frame != 0).sum(axis=1) == 1).all() and (frame >= 0).all())
-        self.exact = single and self.frame_error == 0
         self.mass = np.empty((0, len(self.reach)))
+        self.ranks = np.empty((0, len(self.reach)), np.int64)
         self.limits = Limits(np.empty(0), 0.0, 0.0, 0.0)
         if demanded.limited:
             self._take_limits(exact, demanded)
+            self._take_ranks(exact, frame)
+
+    def _take_ranks(self, exact: ExactInstance, frame: Floats) -> None:
+        """Only where each coordinate is one feature, times a number above 0."""
+        if not ((frame != 0).sum(axis=1) == 1).all() or (frame < 0).any():
+            return
+        instance = exact.instance
+        columns = (frame != 0).argmax(axis=1)
+        counts = instance.weights > 0
+        paid = instance.costs.values[counts][self.first]
+        far = paid if instance.costs.given == "reach" else -paid
+        features = instance.agents[counts][self.first][:, columns].T
+        self.ranks = np.array(
+            [np.unique(values, return_inverse=True)[1].reshape(-1) for values in [*features, far]]
+        ).astype(np.int64)
 
     def _take_limits(self, exact: ExactInstance, demanded: ClaimedRequirements) -> None:
         """Masses, and one agent in the place of all that are alike: these are accepted together."""
@@ -160,6 +174,7 @@ class Agents:
         rank = np.empty(len(first), np.int64)
         rank[np.argsort(first)] = np.arange(len(first))
         place, first = rank[place], np.sort(first)
+        self.first = first
         number, size = len(first), int(members.max()) + 1
         self.mass = np.zeros((size, number))
         for c in range(size):

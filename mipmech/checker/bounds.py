@@ -57,7 +57,7 @@ class Context:
     enough : a bound is improved only until it is at most this; in the units of the sums
     steps : a round of tilting takes at most this many
     limits : on the mass accepted
-    rows, row_room, strict, exact : as in `Agents`
+    rows, row_room, strict : as in `Agents`
     nothing : the bound of a leaf without any rule of interest: −1 if rules must meet requirements
     """
 
@@ -75,7 +75,6 @@ class Context:
     rows: Floats
     row_room: Floats
     strict: bool
-    exact: bool
     nothing: float
 
     @property
@@ -99,7 +98,7 @@ def context_of(agents: Agents, enough: float) -> Context:
     return Context(
         agents.dimension, agents.norm, agents.p, agents.p_error, weights.whole, agents.touch,
         8 * (len(agents.weight) + 64 + agents.wide) * EPSILON, mean_length, limit,
-        agents.steps, agents.limits, agents.rows, agents.row_room, agents.strict, agents.exact,
+        agents.steps, agents.limits, agents.rows, agents.row_room, agents.strict,
         -1.0 if len(agents.limits.totals) or len(agents.rows) else 0.0,
     )  # fmt: skip
 
@@ -111,6 +110,7 @@ class AgentSet:
     numbers : (a,) array, their places among the agents of the `LeafBounds` that they are for
     y : (d, a) array; shift, slack, reach, weight : (a,) arrays
     mass : (c, a) array
+    ranks : (d + 1, a) array, as in `Agents`
     sums : (d + 2 + c,) array W, C, S, and the masses of those known to be accepted
     """
 
@@ -121,6 +121,7 @@ class AgentSet:
     reach: Floats
     weight: Floats
     mass: Floats
+    ranks: Numbers
     sums: Floats
 
     def __len__(self) -> int:
@@ -133,7 +134,7 @@ class AgentSet:
         return AgentSet(
             self.numbers[kept], np.ascontiguousarray(self.y[:, kept]), self.shift[kept],
             self.slack[kept], self.reach[kept], self.weight[kept],
-            np.ascontiguousarray(self.mass[:, kept]), sums,
+            np.ascontiguousarray(self.mass[:, kept]), self.ranks[:, kept], sums,
         )  # fmt: skip
 
     @cached_property
@@ -156,7 +157,7 @@ def all_of(agents: Agents) -> AgentSet:
     """All agents, none of them settled."""
     return AgentSet(
         np.arange(len(agents.weight)), agents.y, agents.shift, agents.slack, agents.reach,
-        agents.weight, agents.mass, np.zeros(agents.dimension + 2 + len(agents.mass)),
+        agents.weight, agents.mass, agents.ranks, np.zeros(agents.dimension + 2 + len(agents.mass)),
     )  # fmt: skip
 
 
@@ -472,8 +473,13 @@ class LeafBounds:
         where = leaf[first]
         apart = y[first] - y[second]
         reach, slack = agents.reach[agent], agents.slack[agent]
-        ahead = (apart * cells.side[where] >= 0) & ((cells.side[where] != 0) | (apart == 0))
-        surely = ahead.all(axis=1) & (reach[first] >= reach[second]) & self.context.exact
+        surely = np.zeros(len(first), np.bool_)
+        if len(agents.ranks):
+            # Where features differ they do so exactly, whatever was rounded since.
+            ranked = agents.ranks[:, agent].T
+            sign = np.sign(ranked[first] - ranked[second])
+            side = np.column_stack([cells.side[where], np.ones(len(where))])
+            surely = ((sign * side >= 0) & ((side != 0) | (sign == 0))).all(axis=1)
         t = (cells.unit[where] * apart).sum(axis=1)
         e = (cells.widths[where] * np.abs(apart - t[:, None] * cells.dual[where])).sum(axis=1)
         least = np.minimum(t - e, (t - e) * cells.cosine[where, 0])

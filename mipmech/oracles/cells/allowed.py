@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mipmech.model.geometry import Geometry
 from mipmech.model.instance import Instance
@@ -51,10 +52,12 @@ def restricted(
         mass = np.zeros((len(totals), len(agents)))
         mass[classes, np.arange(len(agents))] = shares.mass[agents]
         limits = np.array([shares.low, shares.high, float(shares.within)])
-        # A feature less the centre, times a price, over a power of two: sums would be rounded.
-        exact = part is None and geometry.transfer is None and geometry.rounding.basis == 0
+        ranks = allowed.ranks
+        # A feature less the centre, times a price, over a power of two: sums would mix features.
+        if part is None and geometry.transfer is None and geometry.rounding.basis == 0:
+            ranks = _ranks(geometry, agents)
         allowed = replace(
-            allowed, mass=mass, totals=totals.astype(np.float64), limits=limits, exact=exact
+            allowed, mass=mass, totals=totals.astype(np.float64), limits=limits, ranks=ranks
         )
         seen = geometry.seen or geometry.instance
         return _merged(replace(problem, allowed=allowed), alike(seen, agents))
@@ -67,6 +70,18 @@ def _on_slice(part: Slice, rows: Floats, room: Floats) -> tuple[Floats, Floats, 
     wide = part.most - part.least + 4 * part.geometry.band + 64 * EPSILON
     shift = np.cos(part.angle) * (rows @ part.towards)
     return np.sin(part.angle) * (rows @ part.turn), shift, room + SAFETY * wide * sizes
+
+
+def _ranks(geometry: Geometry, agents: Numbers) -> NDArray[np.int32]:
+    """How agents are ordered by the feature behind each coordinate, and by how far they go."""
+    costs = geometry.instance.costs
+    columns = (geometry.basis != 0).argmax(axis=1)
+    paid = costs.values[agents]
+    features = geometry.instance.agents[agents][:, columns].T
+    ordered = [*features, paid if costs.given == "reach" else -paid]
+    return np.array(
+        [np.unique(values, return_inverse=True)[1].reshape(-1) for values in ordered], np.int32
+    )
 
 
 def alike(instance: Instance, agents: Numbers) -> Numbers:

@@ -40,7 +40,8 @@ class Restriction:
     rows : (r, d) array; shift, room : (r,) arrays: for each row a·v + shift ≥ 0 is demanded, where
         the left side is known to within room
     strict : whether some direction meets all rows with room to spare
-    exact : whether no difference of two agents has a coordinate of the wrong sign
+    ranks : (d + 1, m) array, how agents are ordered, exactly, by the feature behind each coordinate
+        and by their reach; (0, m) if that is not known
     """
 
     mass: Floats
@@ -50,18 +51,20 @@ class Restriction:
     shift: Floats
     room: Floats
     strict: bool
-    exact: bool = False
+    ranks: NDArray[np.int32]
 
     @classmethod
     def all(cls, dimension: int, agents: int) -> Restriction:
         """Every rule is."""
         none = np.empty(0)
         rows = np.empty((0, dimension))
-        return cls(np.empty((0, agents)), none, np.zeros(3), rows, none, none, strict=False)
+        ranks = np.empty((0, agents), np.int32)
+        return cls(np.empty((0, agents)), none, np.zeros(3), rows, none, none, False, ranks)
 
     def only(self, agents: Agents | Numbers) -> Restriction:
         """The same with only these agents."""
-        return replace(self, mass=np.take(self.mass, agents, axis=1))
+        mass, ranks = np.take(self.mass, agents, axis=1), np.take(self.ranks, agents, axis=1)
+        return replace(self, mass=mass, ranks=ranks)
 
     def sampled(self, agents: Agents | Numbers) -> Restriction:
         """About the same for a sample of the agents: limits are as large a share of it."""
@@ -304,6 +307,8 @@ def search(problem: CellProblem, block: Block, orders: Orders) -> Searched:
     shift, slack, reach, weight, lengths = (np.empty(room) for _ in range(5))
     y[:, :m] = np.take(problem.y, block.agents, axis=1)
     mass[:, :m] = np.take(allowed.mass, block.agents, axis=1)
+    ranks = np.empty((len(allowed.ranks), room), np.int32)
+    ranks[:, :m] = np.take(allowed.ranks, block.agents, axis=1)
     np.take(problem.lengths, block.agents, out=lengths[:m], mode="clip")
     for own, every in (
         (shift, problem.shift), (slack, problem.slack), (reach, problem.reach),
@@ -326,7 +331,7 @@ def search(problem: CellProblem, block: Block, orders: Orders) -> Searched:
     best = np.zeros(d)
     few = kernel.MOST_TILTED
     length, opened, closed, seen, value = kernel.search_block(
-        problem.kind, problem.norm, y, shift, slack, reach, weight, mass, lengths, index, m,
+        problem.kind, problem.norm, y, shift, slack, reach, weight, mass, ranks, lengths, index, m,
         centres, halves, sums, lows, highs, begins, counts, cuts, done,
         _own(problem.p), _own(orders.rates), problem.band,
         *map(_own, (allowed.totals, allowed.limits, allowed.rows, allowed.shift, allowed.room)),
@@ -337,7 +342,7 @@ def search(problem: CellProblem, block: Block, orders: Orders) -> Searched:
         np.empty(m), *_sorting(m),
         np.empty(classes), np.empty(m, np.int64), np.empty(m), np.empty(m, np.int64),
         np.empty((3, classes)), np.empty(m), np.empty(rows, np.bool_), np.empty(rows),
-        np.empty(m, np.int64), np.array([-1, int(allowed.exact)]),
+        np.empty(m, np.int64), np.array([-1]),
         code, left, agents, best,
     )  # fmt: skip
     left = left[:opened].copy()

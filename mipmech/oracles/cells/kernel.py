@@ -243,7 +243,8 @@ def _ranges(y, shift, slack, start, count, unit, dual, widths, cosine, t, low, h
 @_inner
 def _together(  # type: ignore[no-untyped-def]
     values, unsure, unknown, out, mass, passed, totals, limits, fate, memory, keys, order, spare,
-    y, reach, slack, centre, unit, dual, widths, cosine, centres, halves, level, chain, state,
+    y, reach, slack, ranks, centre, unit, dual, widths, cosine, centres, halves, level, chain,
+    state,
 ):  # fmt: skip
     """The most that unsure agents bring together, accepted within the limits; NONE if none fit.
 
@@ -295,8 +296,8 @@ def _together(  # type: ignore[no-untyped-def]
         return total
     if state[0] < 0:
         state[0] = _chained(
-            unsure, unknown, out, y, reach, slack, centre, unit, dual, widths, cosine, centres,
-            halves, level, state[1] == 1, keys, chain, spare,
+            unsure, unknown, out, y, reach, slack, ranks, centre, unit, dual, widths, cosine,
+            centres, halves, level, keys, chain, spare,
         )  # fmt: skip
     if state[0] == 1:
         return _best_start(
@@ -331,12 +332,12 @@ def _together(  # type: ignore[no-untyped-def]
 
 @_inner
 def _chained(  # type: ignore[no-untyped-def]
-    unsure, unknown, out, y, reach, slack, centre, unit, dual, widths, cosine, centres, halves,
-    level, exact, keys, chain, spare,
+    unsure, unknown, out, y, reach, slack, ranks, centre, unit, dual, widths, cosine, centres,
+    halves, level, keys, chain, spare,
 ):  # fmt: skip
     """Whether the ends of unsure agents are in one order all over the cell; it goes to ``chain``.
 
-    exact : whether coordinates have the signs of what they are rounded from, also differences
+    ranks : how agents are ordered, exactly, by the feature behind each coordinate, and by reach
     """
     d = unit.shape[0]
     for i in range(unknown):
@@ -345,14 +346,15 @@ def _chained(  # type: ignore[no-untyped-def]
     _sort(chain, keys, spare, unknown)
     for place in range(1, unknown):
         first, second = out + unsure[chain[place - 1]], out + unsure[chain[place]]
-        ahead = exact and reach[first] >= reach[second]
+        ahead = ranks.shape[0] > 0 and ranks[d, first] >= ranks[d, second]
         t = 0.0
         for j in range(d):
-            apart = y[j, first] - y[j, second]
-            t += unit[j] * apart
-            positive = apart >= 0.0 and centres[level, j] >= halves[level, j]
-            negative = apart <= 0.0 and centres[level, j] <= -halves[level, j]
-            ahead = ahead and (apart == 0.0 or positive or negative)
+            t += unit[j] * (y[j, first] - y[j, second])
+            if ahead:
+                more, less = ranks[j, first], ranks[j, second]
+                positive = more >= less and centres[level, j] >= halves[level, j]
+                negative = more <= less and centres[level, j] <= -halves[level, j]
+                ahead = more == less or positive or negative
         if ahead:
             continue
         e = 0.0
@@ -438,7 +440,7 @@ def _fits(masses, row, totals, limits):  # type: ignore[no-untyped-def]
 
 @_inner
 def _bound(  # type: ignore[no-untyped-def]
-    kind, norm, y, shift, slack, reach, weight, mass, index, start, count, out,
+    kind, norm, y, shift, slack, reach, weight, mass, ranks, index, start, count, out,
     unit, dual, widths, cosine, out_by, out_share, b0, b1, p, sums, level, inside, effects, work,
     centre, lows, highs, lengths, finest, fastest, totals, limits, passed, unsure, values, fate,
     memory, keys, order, spare, centres, halves, chain, state,
@@ -556,6 +558,8 @@ def _bound(  # type: ignore[no-untyped-def]
                 y[j, to] = y[j, place]
             for g in range(classes):
                 mass[g, to] = mass[g, place]
+            for j in range(ranks.shape[0]):
+                ranks[j, to] = ranks[j, place]
             shift[to] = shift[place]
             slack[to] = slack[place]
             reach[to] = far
@@ -572,8 +576,8 @@ def _bound(  # type: ignore[no-untyped-def]
     if classes > 0:
         brought = _together(
             values, unsure, unknown, out, mass, passed, totals, limits, fate, memory, keys, order,
-            spare, y, reach, slack, centre, unit, dual, widths, cosine, centres, halves, level,
-            chain, state,
+            spare, y, reach, slack, ranks, centre, unit, dual, widths, cosine, centres, halves,
+            level, chain, state,
         )  # fmt: skip
         if brought == NONE:
             return -1.0, kept, ends, rough, unknown, brought
@@ -629,7 +633,7 @@ def _bound(  # type: ignore[no-untyped-def]
 
 @_inner
 def _tilted_bound(  # type: ignore[no-untyped-def]
-    kind, norm, y, shift, slack, reach, weight, mass, lengths, out, kept, unit, dual, widths,
+    kind, norm, y, shift, slack, reach, weight, mass, ranks, lengths, out, kept, unit, dual, widths,
     cosine, b0, b1, p, sums, level, total, pull, residual, slopes, offers, places,
     centre, lows, highs, touch, slowest_rate, fastest, totals, limits, passed, unsure, unknown,
     brought, values, fate, memory, keys, order, spare, rows, row_shift, row_room, straddling,
@@ -822,8 +826,8 @@ def _tilted_bound(  # type: ignore[no-untyped-def]
             values[i] = accepted - rejected
         brought = _together(
             values, unsure, unknown, out, mass, passed, totals, limits, fate, memory, keys, order,
-            spare, y, reach, slack, centre, unit, dual, widths, cosine, centres, halves, level,
-            chain, state,
+            spare, y, reach, slack, ranks, centre, unit, dual, widths, cosine, centres, halves,
+            level, chain, state,
         )  # fmt: skip
         if brought == NONE:
             return -1.0
@@ -1029,7 +1033,7 @@ def climb(  # type: ignore[no-untyped-def]
 
 @_entry
 def search_block(  # type: ignore[no-untyped-def]
-    kind, norm, y, shift, slack, reach, weight, mass, lengths, index, count,
+    kind, norm, y, shift, slack, reach, weight, mass, ranks, lengths, index, count,
     centres, halves, sums, lows, highs, begins, counts, cuts, done,
     p, rates, band, totals, limits, rows, row_shift, row_room, strict,
     cut, factor, finest, touch, budget, most_left, most_agents_left,
@@ -1079,7 +1083,7 @@ def search_block(  # type: ignore[no-untyped-def]
                 norm, p, unit, dual, widths, cosine, centres, halves, level, rows.shape[0] > 0
             )
             value, kept, ends, rough, unknown, brought = _bound(
-                kind, norm, y, shift, slack, reach, weight, mass, index, start, count, out,
+                kind, norm, y, shift, slack, reach, weight, mass, ranks, index, start, count, out,
                 unit, dual, widths, cosine, out_by, out_share, lows[level], highs[level], p,
                 sums, level, inside, effects, work, mid_scores, low_scores, high_scores, lengths,
                 finest, fastest, totals, limits, passed, unsure, values, fate, memory, keys,
@@ -1090,7 +1094,7 @@ def search_block(  # type: ignore[no-untyped-def]
             seen += count + A_NODE + 4 * unknown
             if kind != DENSITY and ends and value > cut and kept <= MOST_TILTED:
                 other = _tilted_bound(
-                    kind, norm, y, shift, slack, reach, weight, mass, lengths, out, kept,
+                    kind, norm, y, shift, slack, reach, weight, mass, ranks, lengths, out, kept,
                     unit, dual, widths, cosine, lows[level], highs[level], p, sums, level,
                     work, pull, residual, slopes, offers, places,
                     mid_scores, low_scores, high_scores, touch, slowest, fastest,
