@@ -176,7 +176,7 @@ class Comparison:
             (problem, fraction, bounds)
             for problem in self.problems
             for fraction, bounds in zip(fractions, problem.densities, strict=True)
-            if abs(fraction) < 1 and bounds.upper > 0
+            if abs(fraction) < 1 and bounds.upper
         ]
 
     @cached_property
@@ -253,7 +253,7 @@ class Comparison:
         found: dict[str, list[float]] = {}
         for run in self.runs_of(oracle, problems):
             bounds = self.by_digest[run.instance].gain
-            if run.error is None and (bounds.closed or not known):
+            if run.error is None and not bounds.infeasible and (bounds.closed or not known):
                 value = run.gain_two if two else run.gain
                 found.setdefault(run.instance, []).append(bounds.share(value))
         return found
@@ -269,7 +269,7 @@ class Comparison:
         for oracle in self.oracles:
             for run, call, bounds in self._density_calls(oracle):
                 question = run.instance, call.eta_fraction
-                known = bounds.lower if stated or bounds.level != "stated" else 0.0
+                known = (bounds.lower or 0.0) if stated or bounds.level != "stated" else 0.0
                 found[question] = max(found.get(question, known), call.lower)
         return found
 
@@ -376,8 +376,8 @@ class Comparison:
         """Values above a bound of ours, or above an oracle's own; there must be none."""
         found = []
 
-        def check(run: Run, what: str, value: float, upper: float) -> None:
-            if value > upper:
+        def check(run: Run, what: str, value: float | None, upper: float | None) -> None:
+            if value is not None and upper is not None and value > upper:
                 found.append(Violation(run.instance, run.oracle, what, value, upper))
 
         reached = self._greatest(stated=False)
@@ -391,6 +391,14 @@ class Comparison:
                     check(run, f"bound of {what}", best, call.upper)
         for run in self.runs:
             bounds = self.by_digest[run.instance].gain
+            for call in run.calls:
+                # With requirements, that there is no rule at an η is a claim like a bound of 0.
+                if call.status == "infeasible" and not call.soft:
+                    best = reached.get((run.instance, call.eta_fraction), 0.0)
+                    check(run, f"bound at η = {call.eta_fraction:g} ‖P w_f‖", best, call.upper)
+            if bounds.infeasible and run.gain is not None and run.calls:
+                what = "gain, where no rule should meet the requirements"
+                found.append(Violation(run.instance, run.oracle, what, run.gain, 0.0))
             if bounds.level != "stated":
                 check(run, "gain", run.gain, bounds.upper)
                 check(run, "gain", run.gain_two, bounds.upper)
