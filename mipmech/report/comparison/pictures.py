@@ -227,7 +227,8 @@ def gains(comparison: Comparison, prefix: str) -> list[Picture]:
         _rows(axes, [short(name, 20) for name, _, _ in found])
         share_axis(axes.xaxis)
         axes.set_xlim(-0.02, 1.03)
-        axes.set_xlabel("share of the greatest gain of any rule")
+        allowed = "" if comparison.settings.requirements is None else " that is allowed"
+        axes.set_xlabel(f"share of the greatest gain of any rule{allowed}")
         axes.grid(axis="x")
 
     said = [

@@ -185,7 +185,10 @@ class Record:
     @property
     def infeasible(self) -> bool:
         """Whether its result is that no rule meets the requirements."""
-        return self.done and self.lower is None and self.upper is None
+        found = self.bounds
+        if not self.done or found is None or found.status != "infeasible":
+            return False
+        return found.lower is None and found.upper is None
 
     @property
     def requirements(self) -> Any:

@@ -107,7 +107,7 @@ def _solve(sample: Instance, options: Options, seconds: float, asked: Oracle | N
     everywhere = found.bound.scope == "all"
     none = geometry.demands is not None and found.recount is None
     lower = None if none else round_down(found.gain)
-    bounds = Bounds("gain", "feasible", lower, None, None)
+    bounds = Bounds("gain", "gap" if lower is None else "feasible", lower, None, None)
     if everywhere:
         bounds = Bounds("gain", "gap", lower, found.upper, "attested")
     result = {**found.to_dict(), **_required(geometry, found.recount)}
@@ -161,7 +161,8 @@ def _ask(sample: Instance, options: Options, seconds: float, asked: Oracle | Non
     run = run_oracle(
         sample, options["oracle"], options["seed"], asked, fractions, seconds, options.get(OPTION)
     )
-    return JobResult(asdict(run), Bounds("gain", "feasible", run.gain, None, None))
+    status = "gap" if run.gain is None else "feasible"
+    return JobResult(asdict(run), Bounds("gain", status, run.gain, None, None))
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,7 @@ NEARLY = 0.99
 CALLS = (
     "instance", "group", "agents", "rank", "oracle", "seed", "eta_fraction", "eta", "soft",
     "chosen", "lower", "reference_lower", "reference_upper", "level", "quality", "upper", "status",
-    "stop", "seconds", "gain", "gain_two", "gain_share", "digest",
+    "stop", "seconds", "gain", "gain_two", "gain_share", "digest", "missed",
 )  # fmt: skip
 Entry = str | int | float | None
 
@@ -416,9 +416,10 @@ class Comparison:
         problem = self.by_digest[run.instance]
         head = (problem.name, problem.group, problem.agents, problem.rank, run.oracle, run.seed)
         if call is None:
-            empty = (None,) * (len(CALLS) - len(head) - 7)
+            empty = (None,) * (len(CALLS) - len(head) - 8)
             why = run.error or "no calls"
-            return (*head, *empty, "failed", why, run.seconds, None, None, None, problem.digest)
+            failed = ("failed", why, run.seconds, None, None, None, problem.digest, None)
+            return (*head, *empty, *failed)
         reference: tuple[Entry, ...] = (None, None, None, None)
         if not call.soft:
             bounds = problem.densities[self.settings.eta_fractions.index(call.eta_fraction)]
@@ -426,7 +427,8 @@ class Comparison:
         return (
             *head, call.eta_fraction, call.eta, int(call.soft), int(call.chosen), call.lower,
             *reference, call.upper, call.status, call.stop, call.seconds, call.gain, call.gain_two,
-            problem.gain.share(call.gain), problem.digest,
+            None if problem.gain.infeasible else problem.gain.share(call.gain), problem.digest,
+            call.missed,
         )  # fmt: skip
 
     def to_frame(self) -> Any:
