@@ -63,12 +63,13 @@ def _required(batch: Batch) -> Iterator[Sentence]:
     for key in told[:MOST_REQUIREMENTS]:
         head = "Every rule must meet requirements: "
         if key in names:
-            head = f"Requirements {names[key]}, of {count(counts[key], 'job')}: "
+            head = f"Requirements {names[key]}, for {count(counts[key], 'job')}: "
         yield Sentence((head, *required(first[key]), "."))
     if len(told) > MOST_REQUIREMENTS:
         yield Sentence((f"{len(told) - MOST_REQUIREMENTS} more lists of requirements.",))
     if told and "" in counts:
-        yield Sentence((f"Of the rules of {count(counts[''], 'job')} nothing is required.",))
+        have = "has" if counts[""] == 1 else "have"
+        yield Sentence((f"{count(counts[''], 'job')} {have} no requirements.",))
 
 
 def notes(batch: Batch) -> Iterator[Sentence]:

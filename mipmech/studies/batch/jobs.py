@@ -83,6 +83,8 @@ class Job:
         seed = options.get("seed", options.get("options", {}).get("seed"))
         if seed is not None:
             words.append(f"seed {seed}")
+        if OPTION in options:
+            words.append("with requirements")
         if self.repetition:
             words.append(f"again ({self.repetition + 1})")
         return " ".join(words)
