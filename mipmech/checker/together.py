@@ -20,7 +20,9 @@ FREE, ALWAYS, NEVER = 0, 1, 2
 # What they bring if no set of them may be accepted.
 NONE = -1e300
 # All sets of at most so many agents are tried.
-FEW = 6
+FEW = 8
+# Leaves whose sets are tried at once: some megabytes.
+LEAVES = 512
 # Accepted shares of classes are compared with this much room, for rounding.
 ALIKE = 1e-12
 
@@ -84,8 +86,9 @@ def together(
     counts = np.bincount(leaf, minlength=n)
     hard = ~none & ~fits
     few = np.flatnonzero(hard & (counts <= FEW))
-    if len(few):
-        brought[few] = _best_sets(limits, passed, few, counts, values, mass, fate)
+    for start in range(0, len(few), LEAVES):
+        some = few[start : start + LEAVES]
+        brought[some] = _best_sets(limits, passed, some, counts, values, mass, fate)
     many = hard & (counts > FEW)
     if many.any():
         room = limits.high - least_sum

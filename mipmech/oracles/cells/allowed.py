@@ -52,7 +52,8 @@ def restricted(
         mass[classes, np.arange(len(agents))] = shares.mass[agents]
         limits = np.array([shares.low, shares.high, float(shares.within)])
         allowed = replace(allowed, mass=mass, totals=totals.astype(np.float64), limits=limits)
-        return _merged(replace(problem, allowed=allowed), alike(geometry.instance, agents))
+        seen = geometry.seen or geometry.instance
+        return _merged(replace(problem, allowed=allowed), alike(seen, agents))
     return replace(problem, allowed=allowed)
 
 

@@ -29,7 +29,7 @@ Symbols = NDArray[np.uint8]
 
 
 @dataclass(frozen=True, eq=False)
-class Allowed:
+class Restriction:
     """Which rules are allowed, as the compiled code takes it.
 
     mass : (c, m) array of whole numbers, the mass of every agent in every class; c = 0 if it does
@@ -51,17 +51,17 @@ class Allowed:
     strict: bool
 
     @classmethod
-    def all(cls, dimension: int, agents: int) -> Allowed:
+    def all(cls, dimension: int, agents: int) -> Restriction:
         """Every rule is."""
         none = np.empty(0)
         rows = np.empty((0, dimension))
         return cls(np.empty((0, agents)), none, np.zeros(3), rows, none, none, strict=False)
 
-    def only(self, agents: Agents | Numbers) -> Allowed:
+    def only(self, agents: Agents | Numbers) -> Restriction:
         """The same with only these agents."""
         return replace(self, mass=np.take(self.mass, agents, axis=1))
 
-    def sampled(self, agents: Agents | Numbers) -> Allowed:
+    def sampled(self, agents: Agents | Numbers) -> Restriction:
         """About the same for a sample of the agents: limits are as large a share of it."""
         if not len(self.totals):
             return self.only(agents)
@@ -105,11 +105,11 @@ class CellProblem:
     finest: float = 2.0**-46
     norm: int = kernel.L2
     boxes: Floats | None = None
-    allowed: Allowed = None  # type: ignore[assignment]  # every rule
+    allowed: Restriction = None  # type: ignore[assignment]  # every rule
 
     def __post_init__(self) -> None:
         if self.__dict__["allowed"] is None:
-            object.__setattr__(self, "allowed", Allowed.all(*self.y.shape))
+            object.__setattr__(self, "allowed", Restriction.all(*self.y.shape))
 
     @cached_property
     def lengths(self) -> Floats:

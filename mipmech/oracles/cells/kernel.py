@@ -57,7 +57,7 @@ MOST_TILTED = 64
 # rounding would take over.
 SHORTEST = 2.0**-44
 # Sets of open agents are tried one by one if there are no more of them than this.
-FEW_SETS = 6
+FEW_SETS = 8
 # An open agent may go either way, is accepted in any case, or is not accepted in any case.
 FREE, ALWAYS, NEVER = 0, 1, 2
 # What agents bring together if no set of them may be accepted.
