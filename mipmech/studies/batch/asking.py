@@ -393,14 +393,18 @@ def _best_rule(geometry: Geometry, mechanism: Mechanism) -> Recount | None:
 def _graded(
     oracle: Oracle, geometry: Geometry, eta: float, answer: Answer, budget: Budget
 ) -> Answer:
-    """The answer, graded again: a user's oracle may have made it without `grade`."""
+    """The answer, graded again: a user's oracle may have made it without `grade`.
+
+    Whether it meets requirements is told by `missed`: a rule that does not is no fault, but counts
+    as none.
+    """
     if answer.stop is Stop.INFEASIBLE:
         # With requirements there may be no rule at an η that some directions have.
         if geometry.demands is None and not infeasible(geometry, eta):
             raise OracleFault(f"said that η = {eta!r} is infeasible, which it is not")
         return answer
     again = grade(
-        oracle, geometry, eta, answer.mechanism, stop=answer.stop, timer=budget.start(),
+        oracle, replace(geometry, demands=None), eta, answer.mechanism, stop=answer.stop, timer=budget.start(),
         upper=answer.upper, level=answer.level or "attested", work=answer.work,
     )  # fmt: skip
     return replace(again, stop=answer.stop, seconds=answer.seconds)

@@ -134,7 +134,9 @@ def _certify(sample: Instance, options: Options, seconds: float, _: Oracle | Non
     result = found.to_dict()
     gain = result["gain"] or {"lower": None, "upper": None}
     bounds = Bounds("gain", found.status, gain["lower"], gain["upper"], found.level)
-    kept = _certificate_file(found) if options["keep"] else None
+    # That there is no rule is certified by a proof, not by a solver's word.
+    certified = not found.infeasible or found.level == "proved"
+    kept = _certificate_file(found) if options["keep"] and certified else None
     return JobResult(result, bounds, steps_of(trace), kept)
 
 
