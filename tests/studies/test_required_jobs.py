@@ -160,6 +160,23 @@ def test_shares_of_bounds_that_are_missing_or_below_0():
     assert Reference(0.0, 0.0, "proved", 0.1).share(0.0) == 1.0
 
 
+def test_where_no_rule_has_an_eta_there_is_nothing_to_find():
+    """Of the two directions with this η in the plane, none has its weights at least 0."""
+    found = asked({"nonnegative": "all"}, [sample()], eta_fractions=(0.97,))
+    empty = replace(found.problems[0].densities[0], lower=0.0, upper=0.0)
+    changed = replace(found.problems[0], densities=(empty,))
+    calls = [replace(call, lower=0.0, upper=None) for run in found.runs for call in run.calls]
+    runs = tuple(replace(r, calls=(c,)) for r, c in zip(found.runs, calls, strict=True))
+    forged = replace(found, problems=(changed,), runs=runs)
+    assert forged.questions == []
+    assert forged.qualities("random") == {}
+    assert forged.summary("random").density is None
+    assert forged.quality_over_time("random", [1.0]) == []
+    assert forged.violations == []
+    higher = replace(runs[0], calls=(replace(calls[0], lower=0.5),))
+    assert len(replace(forged, runs=(higher, *runs[1:])).violations) == 1
+
+
 def test_what_a_file_states_is_about_all_rules():
     instance = Instance.load(ROOT / "instances" / "tiny" / "two-on-a-line.json")
     assert instance.known is not None

@@ -127,7 +127,8 @@ def _left_open(comparison: Comparison) -> Iterator[Sentence]:
 def _best(comparison: Comparison) -> Sentence:
     ranked = by_quality(comparison, comparison.oracles)
     if not ranked:
-        if any(not call.soft and call.chosen for run in comparison.runs for call in run.calls):
+        calls = [call for run in comparison.runs for call in run.calls]
+        if comparison.questions and any(not call.soft and call.chosen for call in calls):
             return note("No quality is known: the greatest density is open at every η.")
         return note("No oracle had a choice of dense rules; only gains are compared.")
     first = ranked[0].summary

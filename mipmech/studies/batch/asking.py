@@ -404,8 +404,9 @@ def _graded(
             raise OracleFault(f"said that η = {eta!r} is infeasible, which it is not")
         return answer
     again = grade(
-        oracle, replace(geometry, demands=None), eta, answer.mechanism, stop=answer.stop, timer=budget.start(),
-        upper=answer.upper, level=answer.level or "attested", work=answer.work,
+        oracle, replace(geometry, demands=None), eta, answer.mechanism, stop=answer.stop,
+        timer=budget.start(), upper=answer.upper, level=answer.level or "attested",
+        work=answer.work,
     )  # fmt: skip
     return replace(again, stop=answer.stop, seconds=answer.seconds)
 

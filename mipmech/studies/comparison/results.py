@@ -224,7 +224,8 @@ class Comparison:
         """
         found: dict[tuple[str, float], list[float]] = {}
         for run, call, bounds in self._density_calls(oracle, problems):
-            if bounds.closed or not known:
+            # Where no rule with this η meets the requirements, there was nothing to find.
+            if bounds.upper and (bounds.closed or not known):
                 question = run.instance, call.eta_fraction
                 found.setdefault(question, []).append(bounds.share(call.lower))
         return found
@@ -351,7 +352,7 @@ class Comparison:
         """
         reached: list[list[float]] = [[] for _ in seconds]
         for _run, call, bounds in self._density_calls(oracle, problems):
-            if not bounds.closed:
+            if not bounds.closed or not bounds.upper:
                 continue
             steps = [(when, value) for when, value, _bound in call.trace]
             steps.append((call.seconds, call.lower))
