@@ -234,9 +234,10 @@ def gains(comparison: Comparison, prefix: str) -> list[Picture]:
     said = [
         f"{name} {percent(gain.median)}{THIN}% ({percent(gain.min)})" for name, gain, _ in found
     ]
+    free = "" if comparison.settings.requirements is None else ", if nothing is required"
     caption = (
         "Full marks: the best threshold for every answer; hollow: the better of the paper's two;"
-        " dashed: the ¼ that Lemma 4 promises for exact answers and equal costs."
+        f" dashed: the ¼ that Lemma 4 promises for exact answers and equal costs{free}."
     )
     title = "Gain inside Algorithm 1"
     alt = f"{title}. Medians (worst): {'; '.join(said)}. {caption}"
