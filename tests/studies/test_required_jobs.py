@@ -165,7 +165,8 @@ def test_where_no_rule_has_an_eta_there_is_nothing_to_find():
     found = asked({"nonnegative": "all"}, [sample()], eta_fractions=(0.97,))
     empty = replace(found.problems[0].densities[0], lower=0.0, upper=0.0)
     changed = replace(found.problems[0], densities=(empty,))
-    calls = [replace(call, lower=0.0, upper=None) for run in found.runs for call in run.calls]
+    silent = {"lower": 0.0, "upper": None, "status": "gap"}
+    calls = [replace(call, **silent) for run in found.runs for call in run.calls]
     runs = tuple(replace(r, calls=(c,)) for r, c in zip(found.runs, calls, strict=True))
     forged = replace(found, problems=(changed,), runs=runs)
     assert forged.questions == []
