@@ -34,10 +34,11 @@ FAULTS = (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, R
 
 
 class Planned(NamedTuple):
-    """A job of the plan: its kind, and the digest of its instance."""
+    """A job of the plan: its kind, the digest of its instance, and what its rules must meet."""
 
     kind: str
     digest: str
+    requirements: Any = None
 
 
 @dataclass(frozen=True)
@@ -115,9 +116,15 @@ def read(path: Path) -> Batch:
     by_id = {job.id: job for job in followed.jobs}
     records = {key: understood(record, by_id.get(key)) for key, record in found.last.items()}
     known = {key: record for key, record in records.items() if record is not None}
-    jobs = {key: Planned(kind_of(j.task, _cut(j.options)), j.subject) for key, j in by_id.items()}
+    jobs = {
+        key: Planned(kind_of(j.task, _cut(j.options)), j.subject, j.options.get("requirements"))
+        for key, j in by_id.items()
+    }
     if plan is None:
-        jobs = {key: Planned(record.kind, record.instance.digest) for key, record in known.items()}
+        jobs = {
+            key: Planned(record.kind, record.instance.digest, record.requirements)
+            for key, record in known.items()
+        }
     comparisons, lost = _comparisons(followed, {k: known[k] for k in by_id if k in known})
     return Batch(
         name=short(followed.name, LONGEST),
@@ -198,13 +205,26 @@ def _result(record: Record) -> Any:
         _agree({call.eta_fraction for call in run.calls} - set(options["eta_fractions"]), set())
         return run
     if record.done and record.task in ("certify", "reference"):
-        if record.upper is None:
-            raise InputError("has no upper bound")
+        _check_bounds(record, record.lower, record.upper)
         if record.task == "reference":
             found = reference_of(record)
-            _agree(sorted((0.0, found.lower, found.upper)), [0.0, found.lower, found.upper])
+            _check_bounds(record, found.lower, found.upper)
+            least = 0.0 if found.lower is None else found.lower
+            if found.upper is not None and least > found.upper:
+                raise InputError("has bounds that exclude each other")
             return found
     return calls_of(record) if record.done and record.task == "solve" else None
+
+
+def _check_bounds(record: Record, lower: float | None, upper: float | None) -> None:
+    """Without requirements some rule is always known, gain is never below 0, and has a bound."""
+    if record.requirements is None:
+        if upper is None:
+            raise InputError("has no upper bound")
+        if lower is None or (record.task == "reference" and lower < 0):
+            raise InputError("has no lower bound")
+    elif upper is None and not (lower is None and record.infeasible):
+        raise InputError("has neither an upper bound nor a proof that there is no rule")
 
 
 def calls_of(record: Record) -> dict[str, int]:

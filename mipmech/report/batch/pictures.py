@@ -178,7 +178,7 @@ def _unit(seconds: float) -> tuple[float, str]:
 
 def gaps(batch: Batch) -> list[Picture]:
     """How many certificates had come within a gap after so many seconds."""
-    found = [_steps(entry) for entry in batch.of("certify")]
+    found = [_steps(entry) for entry in _bounded(batch)]
     if len(found) < 2:
         return []
     reached = {part: [_reached(steps, part) for steps in found] for part in GAPS}
@@ -187,7 +187,7 @@ def gaps(batch: Batch) -> list[Picture]:
     if not when:
         return []
     begin = max(SHORTEST, min(times[0] for times in when.values()))
-    end = max(begin * 10, *(entry.seconds for entry in batch.of("certify")))
+    end = max(begin * 10, *(entry.seconds for entry in _bounded(batch)))
     axis = np.geomspace(begin / 1.5, end, 160)
 
     def draw(figure: Figure) -> None:
@@ -218,6 +218,12 @@ def gaps(batch: Batch) -> list[Picture]:
     return [Picture(title, drawn(WIDE, draw, "c", f"{title}. {caption}"), caption)]
 
 
+def _bounded(batch: Batch) -> list[Record]:
+    """The certificates with bounds: not those that no rule meets the requirements."""
+    certificates = batch.of("certify")
+    return [entry for entry in certificates if None not in (entry.lower, entry.upper)]
+
+
 def _steps(entry: Record) -> list[tuple[float, float, float]]:
     """The bounds of a certificate over time, and those that it ends with."""
     steps = [(s, low, high) for s, low, high, _ in entry.events if high is not None]
@@ -229,7 +235,7 @@ def _steps(entry: Record) -> list[tuple[float, float, float]]:
 
 def _reached(steps: list[tuple[float, float, float]], part: float) -> float | None:
     for seconds, lower, upper in steps:
-        if upper <= 0 or lower >= (1 - part) * upper:
+        if lower >= 0 and (upper <= 0 or lower >= (1 - part) * upper):
             return max(SHORTEST, seconds)
     return None
 
@@ -237,7 +243,7 @@ def _reached(steps: list[tuple[float, float, float]], part: float) -> float | No
 def bounds(batch: Batch) -> list[Picture]:
     """Lower and upper bounds over time of the longest certificates, one per instance."""
     longest: dict[str, Record] = {}
-    for entry in sorted(batch.of("certify"), key=lambda entry: -entry.seconds):
+    for entry in sorted(_bounded(batch), key=lambda entry: -entry.seconds):
         if sum(high is not None for _, _, high, _ in entry.events) > 1:
             longest.setdefault(entry.instance.digest, entry)
     look = looks_of([""])[""]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from math import inf
+from math import inf, isfinite
 from typing import Any
 
-from mipmech.report.kit.sentence import Name, Sentence, bug, note
+from mipmech.report.kit.phrases import key_of, required
+from mipmech.report.kit.sentence import Name, Sentence, bug, named, note
 from mipmech.report.reading import Batch
 from mipmech.studies.batch.records import Record
 from mipmech.text import THIN, count, duration, gap_percent, listed, moment
@@ -21,6 +22,8 @@ ENDS = {
 }
 # Bounds of two jobs may overlap by so much: they are rounded.
 ROUNDED = 1e-9
+# Lists of requirements that are told.
+MOST_REQUIREMENTS = 6
 
 
 def title(batch: Batch) -> str:
@@ -34,11 +37,39 @@ def summary(batch: Batch) -> list[Sentence]:
     wrong = contradictions(batch)
     return [
         *([bug(len(wrong), "lower bound", "an upper bound on the same optimum")] if wrong else []),
+        *_required(batch),
         *notes(batch),
         *_ended(batch),
         *without_result(batch.failed),
         *_certified(batch),
     ]
+
+
+def labels(batch: Batch) -> dict[str, str]:
+    """The requirements of the jobs, by `key_of` -> a short name; empty if all jobs have the same.
+
+    Jobs without any have no name.
+    """
+    keys = list(dict.fromkeys(key_of(job.requirements) for job in batch.jobs.values()))
+    return {key: f"R{place}" for place, key in enumerate(filter(None, keys), 1)} if keys[1:] else {}
+
+
+def _required(batch: Batch) -> Iterator[Sentence]:
+    """What rules must meet: of all jobs, or of some."""
+    first = {key_of(job.requirements): job.requirements for job in batch.jobs.values()}
+    counts = Counter(key_of(job.requirements) for job in batch.jobs.values())
+    names = labels(batch)
+    told = [key for key in first if key]
+    for key in told[:MOST_REQUIREMENTS]:
+        head = "Every rule must meet requirements: "
+        if key in names:
+            head = f"Requirements {names[key]}, for {count(counts[key], 'job')}: "
+        yield Sentence((head, *required(first[key]), "."))
+    if len(told) > MOST_REQUIREMENTS:
+        yield Sentence((f"{len(told) - MOST_REQUIREMENTS} more lists of requirements.",))
+    if told and "" in counts:
+        have = "has" if counts[""] == 1 else "have"
+        yield Sentence((f"{count(counts[''], 'job')} {have} no requirements.",))
 
 
 def notes(batch: Batch) -> Iterator[Sentence]:
@@ -102,31 +133,44 @@ def without_result(failed: Sequence[Record]) -> Iterator[Sentence]:
 
 
 def _certified(batch: Batch) -> Iterator[Sentence]:
-    found = batch.of("certify")
+    everything = batch.of("certify")
+    found = [entry for entry in everything if not entry.infeasible]
     open_ = [entry for entry in found if entry.bounds and entry.bounds.status != "optimal"]
     certificates = count(len(found), "certificate")
     told = [f"{len(found) - len(open_):,} of {certificates} reached the gap asked for"]
     if open_:
         widest = max(open_, key=lambda entry: entry.gap or 0.0)
-        gap = gap_percent(widest.lower or 0.0, widest.upper or 0.0)
+        gap = "100"
+        if widest.upper and widest.lower is not None and widest.lower >= 0:
+            gap = gap_percent(widest.lower, widest.upper)
         told += [f"; the widest gap left is {gap}{THIN}%, on ", Name(widest.name)]
     if found:
         yield Sentence((*told, "."))
+    none = [entry for entry in everything if entry.infeasible]
+    if none:
+        names = list(dict.fromkeys(entry.name for entry in none))
+        jobs = count(len(none), "certificate")
+        proves = "proves" if len(none) == 1 else "prove"
+        told = [f"{jobs} {proves} that no rule meets the requirements: on ", *named(names), "."]
+        yield Sentence(tuple(told))
 
 
-def ceilings(batch: Batch) -> dict[str, float]:
-    """Digest -> the least upper bound on the greatest gain that any job has left."""
-    found: dict[str, float] = {}
+Ceilings = dict[tuple[str, str], float]
+
+
+def ceilings(batch: Batch) -> Ceilings:
+    """Digest and requirements -> the least upper bound on the greatest gain that any job left."""
+    found: Ceilings = {}
     for entry in batch.entries:
         if entry.done and entry.bounds and entry.bounds.what == "gain" and entry.upper is not None:
-            digest = entry.instance.digest
-            found[digest] = min(entry.upper, found.get(digest, entry.upper))
+            key = entry.instance.digest, key_of(entry.requirements)
+            found[key] = min(entry.upper, found.get(key, entry.upper))
     return found
 
 
-def share(entry: Record, least: dict[str, float]) -> float | None:
+def share(entry: Record, least: Ceilings) -> float | None:
     """The share of the greatest gain that a rule surely has."""
-    upper = least.get(entry.instance.digest)
+    upper = least.get((entry.instance.digest, key_of(entry.requirements)))
     if upper is None or entry.lower is None:
         return None
     return min(1.0, max(0.0, entry.lower / upper)) if upper > 0 else 1.0
@@ -139,12 +183,21 @@ def contradictions(batch: Batch) -> list[tuple[Record, Record]]:
         if entry.done and entry.bounds:
             what, options = entry.bounds.what, entry.options
             at = (options.get("eta"), options.get("eta_fraction")) if what != "gain" else ()
-            asked.setdefault((entry.instance.digest, what, *at), []).append(entry)
+            of = key_of(entry.requirements)
+            asked.setdefault((entry.instance.digest, of, what, *at), []).append(entry)
     found = []
     for entries in asked.values():
-        best = max(entries, key=lambda entry: entry.lower or 0.0)
-        least = min(entries, key=lambda entry: inf if entry.upper is None else entry.upper)
-        lower, upper = best.lower or 0.0, least.upper
-        if upper is not None and lower > upper + ROUNDED * abs(upper):
+        best = max(entries, key=lambda entry: -inf if entry.lower is None else entry.lower)
+        least = min(entries, key=_most)
+        lower, upper = best.lower, _most(least)
+        room = ROUNDED * abs(upper) if isfinite(upper) else 0.0
+        if lower is not None and lower > upper + room:
             found.append((best, least))
     return found
+
+
+def _most(entry: Record) -> float:
+    """No rule has more than this, by the word of a job; −∞ if there is no rule."""
+    if entry.upper is None:
+        return -inf if entry.infeasible else inf
+    return entry.upper

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any, NamedTuple
 
-from mipmech.report.batch.summary import ENDS, ceilings, contradictions, share
+from mipmech.report.batch.summary import ENDS, ceilings, contradictions, labels, share
 from mipmech.report.kit import tabular as kit
+from mipmech.report.kit.phrases import key_of, rates_of
 from mipmech.report.kit.tabular import Cell, Column, Table, number, table, words
 from mipmech.report.reading import Batch, calls_of
 from mipmech.studies.batch.records import Record
@@ -121,13 +122,25 @@ def kinds(batch: Batch) -> Table:
     )
 
 
+def _required(batch: Batch) -> Column:
+    """Which requirements: only if jobs differ in them."""
+    names = labels(batch)
+    return words("requirements", lambda entry: names.get(key_of(entry.requirements)), optional=True)
+
+
 def certificates(batch: Batch) -> Table:
     """One row per certificate of the greatest gain."""
     extra = [_option("engine"), _option("gap", "gap asked for", True), REPETITION]
+    extra.append(_required(batch))
     return table(
         "certify",
         "Certificates",
-        "The greatest gain of any rule lies between these bounds.",
+        "The greatest gain of any rule lies between these bounds."
+        + (
+            " Where no rule meets the requirements, there are none: infeasible."
+            if any(entry.infeasible for entry in batch.of("certify"))
+            else ""
+        ),
         batch.of("certify"),
         [*SUBJECT, *extra, *GREATEST, STATUS, *USED],
         _chosen_by,
@@ -142,7 +155,18 @@ def questions(batch: Batch) -> Table:
         "Questions to oracles",
         "The greatest density at a given η; heuristics leave no upper bound.",
         batch.of("oracle"),
-        [*SUBJECT, ORACLE, Column("η", _eta), SEED, what, REPETITION, *DENSITY, STATUS, *USED],
+        [
+            *SUBJECT,
+            ORACLE,
+            Column("η", _eta),
+            SEED,
+            what,
+            REPETITION,
+            _required(batch),
+            *DENSITY,
+            STATUS,
+            *USED,
+        ],
         _chosen_by,
     )
 
@@ -156,6 +180,7 @@ def solutions(batch: Batch) -> Table:
         _option("epsilon_share", "ε, share of the ceiling", True),
         Column("seed", SEED.cell, optional=True),
         REPETITION,
+        _required(batch),
     ]
     return table(
         "solve",
@@ -180,19 +205,22 @@ def solutions(batch: Batch) -> Table:
 
 def rules(batch: Batch) -> Table:
     """One row per rule that a certificate or Algorithm 1 ended with, and what it does."""
+    entries = [entry for entry in batch.entries if entry.done and rule_of(entry)]
     return table(
         "rules",
         "Rules",
         "Who scores so much is accepted: in the units that people know, and in few digits. How many"
         " move for the rule, and how many are accepted in the end.",
-        [entry for entry in batch.entries if entry.done and rule_of(entry)],
+        entries,
         [
             *SUBJECT[:2],
             words("job", lambda entry: entry.kind),
             REPETITION,
+            _required(batch),
             Column("gain", GREATEST[0].cell),
             Column("move, %", lambda entry: _part(entry, "moving_share")),
             Column("accepted, %", lambda entry: _part(entry, "accepted_share")),
+            *kit.rates(entries, _rates),
             words("accept if", rule_of),
         ],
         _chosen_by,
@@ -208,10 +236,12 @@ def rule_of(entry: Record) -> str | None:
 
 def _part(entry: Record, name: str) -> Cell:
     """A share of the people, in percent."""
-    share = (entry.result or {}).get(name)
-    if not isinstance(share, float) or not 0 <= share <= 1:
-        return Cell()
-    return number(share, f"{100 * share:.1f}")
+    return kit.part((entry.result or {}).get(name))
+
+
+def _rates(entry: Record) -> dict[tuple[str, str], float]:
+    """The share accepted in each group, if requirements speak of it."""
+    return rates_of(entry.requirements, (entry.result or {}).get("rates"))
 
 
 def failures(batch: Batch) -> Table:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from math import inf
 from pathlib import Path
 from typing import Any
 
 from mipmech.report.batch import pictures
 from mipmech.report.batch.summary import (
     contradictions,
+    labels,
     makers,
     notes,
     summary,
@@ -20,6 +22,7 @@ from mipmech.report.batch.tables import details, tables
 from mipmech.report.comparison import view as comparison
 from mipmech.report.kit.drawing import Pictures, legend_of
 from mipmech.report.kit.gallery import gallery
+from mipmech.report.kit.phrases import key_of
 from mipmech.report.kit.view import ReportView, Tile, facts
 from mipmech.report.reading import Batch
 from mipmech.studies.batch.asking import Reference
@@ -58,6 +61,7 @@ def view_of(batch: Batch, folder: Path) -> ReportView:
         lines=lambda: _lines(batch),
         plan=batch.text,
         parts=[comparison.view_of(found, folder) for found in batch.comparisons],
+        required=any(job.requirements is not None for job in batch.jobs.values()),
     )
 
 
@@ -83,13 +87,15 @@ def _pictures(batch: Batch, folder: Path, prefix: str) -> list[Pictures]:
     ]  # fmt: skip
     rules = best_rules(batch)
     shown = [section for section in found if section.pictures]
-    return [*shown, gallery(rules, folder, prefix)] if rules else shown
+    required = any(entry.requirements is not None for entry in batch.of("certify"))
+    return [*shown, gallery(rules, folder, prefix, required)] if rules else shown
 
 
 def _tiles(batch: Batch) -> list[Tile]:
     done = len(batch.entries) - len(batch.failed)
     workers = len({entry.worker for entry in batch.entries if entry.worker})
     seconds = sum(entry.seconds for entry in batch.entries)
+    infeasible = sum(entry.infeasible for entry in batch.of("certify"))
     strange, bugs = batch.odd + batch.damaged, len(contradictions(batch))
     found = [
         Tile(f"{len(batch.jobs):,}", "jobs"),
@@ -99,21 +105,29 @@ def _tiles(batch: Batch) -> list[Tile]:
         Tile(f"{batch.size:,}", f"instances in {count(len(batch.groups), 'group')}"),
         Tile(duration(seconds), f"of work by {count(workers, 'worker')}"),
     ]
+    found += [Tile(f"{infeasible:,}", "infeasible: no rule is allowed")] if infeasible else []
     found += [Tile(f"{strange:,}", "records not understood", bad=True)] if strange else []
     return found + ([Tile(f"{bugs:,}", "contradictions", bad=True)] if bugs else [])
 
 
 def best_rules(batch: Batch) -> list[Problem]:
-    """The best rule that a certificate found on each instance, with the least upper bound."""
-    found: dict[str, list[Record]] = {}
+    """The best rule that a certificate found on each instance, with the least upper bound.
+
+    Where jobs differ in requirements, one for each of those, told by their name.
+    """
+    found: dict[tuple[str, str], list[Record]] = {}
     for entry in batch.of("certify"):
-        found.setdefault(entry.instance.digest, []).append(entry)
-    problems = []
-    for entries in found.values():
-        best = max(entries, key=lambda entry: entry.lower or 0.0)
-        least = min(entries, key=lambda entry: entry.upper or 0.0)
+        key = entry.instance.digest, key_of(entry.requirements)
+        found.setdefault(key, []).append(entry)
+    problems, names = [], labels(batch)
+    for (_, required), entries in found.items():
+        best = max(entries, key=lambda entry: -inf if entry.lower is None else entry.lower)
+        least = min(entries, key=lambda entry: -inf if entry.upper is None else entry.upper)
         level = "attested" if least.bounds is None else least.bounds.level
         rule = (best.result or {}).get("mechanism")
-        gain = Reference(best.lower or 0.0, least.upper or 0.0, level or "attested", 0.0, rule)
-        problems.append(Problem(**vars(best.instance), gain=gain, densities=()))
+        gain = Reference(best.lower, least.upper, level or "attested", 0.0, rule)
+        subject = best.instance
+        if required in names:
+            subject = replace(subject, name=f"{subject.name} ({names[required]})")
+        problems.append(Problem(**vars(subject), gain=gain, densities=()))
     return problems

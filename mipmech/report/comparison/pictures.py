@@ -227,15 +227,17 @@ def gains(comparison: Comparison, prefix: str) -> list[Picture]:
         _rows(axes, [short(name, 20) for name, _, _ in found])
         share_axis(axes.xaxis)
         axes.set_xlim(-0.02, 1.03)
-        axes.set_xlabel("share of the greatest gain of any rule")
+        allowed = "" if comparison.settings.requirements is None else " that is allowed"
+        axes.set_xlabel(f"share of the greatest gain of any rule{allowed}")
         axes.grid(axis="x")
 
     said = [
         f"{name} {percent(gain.median)}{THIN}% ({percent(gain.min)})" for name, gain, _ in found
     ]
+    free = "" if comparison.settings.requirements is None else ", if nothing is required"
     caption = (
         "Full marks: the best threshold for every answer; hollow: the better of the paper's two;"
-        " dashed: the ¼ that Lemma 4 promises for exact answers and equal costs."
+        f" dashed: the ¼ that Lemma 4 promises for exact answers and equal costs{free}."
     )
     title = "Gain inside Algorithm 1"
     alt = f"{title}. Medians (worst): {'; '.join(said)}. {caption}"

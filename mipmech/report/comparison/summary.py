@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from mipmech.report.kit.phrases import required
 from mipmech.report.kit.sentence import Name, Sentence, bad, bug, named, note, shares
 from mipmech.report.kit.tabular import ENOUGH
 from mipmech.studies.comparison.results import NEARLY, Comparison, OracleSummary, Problem
@@ -80,7 +81,7 @@ def title(comparison: Comparison) -> str:
 
 def summary(comparison: Comparison) -> list[Sentence]:
     """The whole summary, the gravest first."""
-    grave = [*_wrong(comparison), *_left_open(comparison)]
+    grave = [*_wrong(comparison), *_required(comparison), *_left_open(comparison)]
     if not any(run.calls for run in comparison.runs):
         return [*grave, note("Nothing was answered: there are no calls to compare.")]
     found = (_best(comparison), *_best_heuristic(comparison), *_gains(comparison))
@@ -93,6 +94,24 @@ def _wrong(comparison: Comparison) -> Iterator[Sentence]:
     if comparison.doubts:
         doubts = [short(doubt, LONGEST_DOUBT) for doubt in comparison.doubts]
         yield bad("Instance files state optima that are refuted here: ", *named(doubts), ".")
+
+
+def _required(comparison: Comparison) -> Iterator[Sentence]:
+    """What rules must meet, where none does, and which answers do not."""
+    given = comparison.settings.requirements
+    if given is None:
+        return
+    yield Sentence(("Every rule must meet requirements: ", *required(given), "."))
+    none = [problem.name for problem in comparison.problems if problem.gain.infeasible]
+    if none:
+        instances = count(len(none), "instance")
+        yield Sentence((f"On {instances} no rule meets them: ", *named(none), "."))
+    answers = [call for run in comparison.runs for call in run.calls]
+    wrong = sum(call.missed is not None for call in answers)
+    if wrong:
+        names = [r.oracle for r in comparison.runs if any(call.missed for call in r.calls)]
+        told = f"{wrong:,} of {count(len(answers), 'answer')} did not meet them and count as none: "
+        yield note(told, *named(list(dict.fromkeys(names))), ".")
 
 
 def _left_open(comparison: Comparison) -> Iterator[Sentence]:
@@ -108,7 +127,8 @@ def _left_open(comparison: Comparison) -> Iterator[Sentence]:
 def _best(comparison: Comparison) -> Sentence:
     ranked = by_quality(comparison, comparison.oracles)
     if not ranked:
-        if any(not call.soft and call.chosen for run in comparison.runs for call in run.calls):
+        calls = [call for run in comparison.runs for call in run.calls]
+        if comparison.questions and any(not call.soft and call.chosen for call in calls):
             return note("No quality is known: the greatest density is open at every η.")
         return note("No oracle had a choice of dense rules; only gains are compared.")
     first = ranked[0].summary
@@ -182,7 +202,8 @@ def _gains(comparison: Comparison) -> Iterator[Sentence]:
             ranked.append((_marks(gains, found.failures), found, found.gain))
     if ranked:
         _, first, gain = max(ranked, key=lambda entry: entry[0])
-        most = f" of the greatest gain of any rule{_but_failed(comparison, first)}."
+        allowed = "" if comparison.settings.requirements is None else " that is allowed"
+        most = f" of the greatest gain of any rule{allowed}{_but_failed(comparison, first)}."
         yield Sentence(
             ("Inside Algorithm 1, ", Name(first.oracle), " gains most: ", shares(gain), most)
         )

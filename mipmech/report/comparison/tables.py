@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from mipmech.report.comparison.summary import by_quality, kind, of_group
 from mipmech.report.kit import tabular as kit
+from mipmech.report.kit.phrases import rates_of
 from mipmech.report.kit.tabular import Cell, Column, Table, number, table, words
 from mipmech.studies.batch.asking import Reference
 from mipmech.studies.comparison.results import Comparison, OracleSummary, Problem
@@ -119,15 +120,26 @@ def _over_seeds(name: str, shares: dict[Any, list[float]], of: Any) -> Column:
 
 def instances(comparison: Comparison) -> Table:
     """One row per instance: the greatest gain of any rule, and each oracle's share of it."""
+    given = comparison.settings.requirements
+
+    def rates(problem: Problem) -> dict[tuple[str, str], float]:
+        return rates_of(given, problem.gain.rates)
+
     return table(
         "instances",
         "By instance: gain",
         "The greatest gain of any rule, and the share of its upper bound that each oracle ends"
-        " with inside Algorithm 1: median over the seeds, least to greatest.",
+        " with inside Algorithm 1: median over the seeds, least to greatest."
+        + ("" if given is None else " Of rules that meet the requirements; infeasible: none does."),
         comparison.problems,
         [
             *kit.subject(lambda problem: problem),
             *kit.bounds(lambda problem: problem.gain, "Greatest gain"),
+            words("outcome", lambda problem: "infeasible" if problem.gain.infeasible else None),
+            Column(
+                "accepted, %", lambda problem: kit.part(problem.gain.accepted), "Best rule known"
+            ),
+            *kit.rates(comparison.problems, rates),
             *(
                 _over_seeds(name, comparison.gains(name, known=False), lambda row: row.digest)
                 for name in comparison.oracles

@@ -42,6 +42,7 @@ def view_of(comparison: Comparison, folder: Path, notes: Sequence[Sentence] = ()
         ],
         heads=CALLS,
         lines=comparison.rows,
+        required=comparison.settings.requirements is not None,
     )
 
 
@@ -67,7 +68,8 @@ def _pictures(comparison: Comparison, folder: Path, prefix: str) -> list[Picture
         ),
     ]  # fmt: skip
     shown = [section for section in found if section.pictures]
-    return [*shown, gallery(comparison.problems, folder, prefix)]
+    required = comparison.settings.requirements is not None
+    return [*shown, gallery(comparison.problems, folder, prefix, required)]
 
 
 def _tiles(comparison: Comparison) -> list[Tile]:

@@ -15,7 +15,7 @@ from mipmech.plots.rule import draw_rule
 from mipmech.report.kit.drawing import Picture, Pictures
 from mipmech.report.kit.svg import drawn
 from mipmech.studies.comparison.results import Problem
-from mipmech.text import clean, count, ends
+from mipmech.text import THIN, clean, count, ends
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -26,13 +26,18 @@ MOST = 24
 MOST_MARKS = 1000
 
 
-def gallery(problems: Sequence[Problem], folder: Path, prefix: str = "") -> Pictures:
-    """Draw the best rules known; a faulty instance affects its own picture alone."""
+def gallery(
+    problems: Sequence[Problem], folder: Path, prefix: str = "", required: bool = False
+) -> Pictures:
+    """Draw the best rules known; a faulty instance affects its own picture alone.
+
+    required : whether rules must meet requirements
+    """
     pictures, missing = [], []
     chosen = choose(problems)
     for number, problem in enumerate(chosen):
         try:
-            pictures.append(_picture(problem, folder, f"{prefix}r{number}"))
+            pictures.append(_picture(problem, folder, f"{prefix}r{number}", required))
         except InputError as error:
             missing.append((problem.name, clean(error.message)))
         except Exception as error:  # an untrusted file must not stop the report
@@ -59,9 +64,12 @@ def choose(problems: Iterable[Problem]) -> list[Problem]:
     return [problem for problem in everything if problem.digest in chosen]
 
 
-def _picture(problem: Problem, folder: Path, key: str) -> Picture:
+def _picture(problem: Problem, folder: Path, key: str, required: bool) -> Picture:
+    if problem.gain.infeasible:
+        raise InputError("no rule meets the requirements")
     if problem.best is None:
-        raise InputError("no rule that gains anything is known")
+        what = "meets the requirements" if required else "gains anything"
+        raise InputError(f"no rule that {what} is known")
     instance = _load(problem, folder)
     try:
         rule = Mechanism.from_dict(problem.best, instance)
@@ -78,7 +86,7 @@ def _picture(problem: Problem, folder: Path, key: str) -> Picture:
             for marks in axes.collections:
                 marks.set_rasterized(instance.size > MOST_MARKS)
 
-    caption = _caption(problem, found)
+    caption = _caption(problem, found, required)
     alt = f"The best rule known on {problem.name}. {caption}"
     return Picture(problem.name, drawn(SIZE, draw, key, alt), caption, problem.group)
 
@@ -101,12 +109,20 @@ def _load(problem: Problem, folder: Path) -> Instance:
     return instance
 
 
-def _caption(problem: Problem, found: Recount) -> str:
+def _caption(problem: Problem, found: Recount, required: bool) -> str:
     movers = found.covered[found.instance.weights[found.covered] > 0]
     seen = f"{count(problem.rank, 'dimension')} seen"
-    lower, upper = ends(problem.gain.lower, problem.gain.upper)
+    gain = problem.gain
+    if gain.upper is None:
+        raise InputError("no rule meets the requirements")
+    lower, upper = ends(float(found.gain) if gain.lower is None else gain.lower, gain.upper)
     most = f"is {lower}" if lower == upper else f"lies in [{lower}, {upper}]"
+    who = f"{len(movers):,} of {count(found.instance.size, 'agent')} move, {seen}"
+    rule = "rule"
+    if required:
+        rule, accepted = "rule that is allowed", 100 * float(found.accepted_share)
+        who += f", {accepted:.1f}{THIN}% are accepted"
     return (
-        f"{len(movers):,} of {count(found.instance.size, 'agent')} move, {seen}: mean quality rises"
-        f" by {float(found.gain):.4g}; the greatest gain of any rule {most} ({problem.gain.level})."
+        f"{who}: mean quality {'rises' if found.gain >= 0 else 'falls'} by"
+        f" {abs(float(found.gain)):.4g}; the greatest gain of any {rule} {most} ({gain.level})."
     )

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from mipmech.studies.batch.records import Subject
 from mipmech.studies.spread import Spread
+from mipmech.text import above as above_of
 from mipmech.text import duration, ends, gap_percent, percent, relative_gap, size
 
 NOTHING = "–"
@@ -15,6 +16,8 @@ NOTHING = "–"
 ENOUGH = 0.8
 # More rows than this make a page that no browser likes; the spreadsheet has all.
 MOST_ROWS = 2000
+# Groups of agents with a column of their own.
+MOST_RATES = 8
 
 
 @dataclass(frozen=True)
@@ -126,9 +129,9 @@ def whole(value: int | None) -> Cell:
     return number(value, str(value))
 
 
-def exact(value: float) -> Cell:
+def exact(value: float | None) -> Cell:
     """A number whose last digits matter."""
-    return number(value, f"{value:.9g}")
+    return number(value, "" if value is None else f"{value:.9g}")
 
 
 def quality(value: float | None) -> Cell:
@@ -176,18 +179,22 @@ def subject(get: Callable[[Any], Subject]) -> list[Column]:
 def bounds(get: Callable[[Any], Any], above: str) -> list[Column]:
     """Lower and upper bound, rounded outward unless they are one number; gap and level.
 
-    get : something with ``lower``, ``upper`` (or None) and ``level``
+    get : something with ``lower`` and ``upper`` (each may be None) and ``level``
     """
 
-    def shown(thing: Any) -> tuple[str, str, str]:
+    def shown(thing: Any) -> tuple[str, str]:
         lower, upper = get(thing).lower, get(thing).upper
-        if upper is None:
-            return f"{lower:.5g}", "", ""
-        return *ends(lower, upper), gap_percent(lower, upper)
+        if lower is None:
+            return "", "" if upper is None else above_of(upper)
+        return (f"{lower:.5g}", "") if upper is None else ends(lower, upper)
 
     def gap(thing: Any) -> Cell:
         lower, upper = get(thing).lower, get(thing).upper
-        return number(None if upper is None else relative_gap(lower, upper), shown(thing)[2])
+        if lower is None or upper is None:
+            return Cell()
+        if lower < 0:  # a rule that does harm is as far from the optimum as none
+            return number(1.0, "100")
+        return number(relative_gap(lower, upper), gap_percent(lower, upper))
 
     return [
         Column("at least", lambda thing: number(get(thing).lower, shown(thing)[0]), above),
@@ -213,6 +220,37 @@ def five(get: Callable[[Any], Spread | None], above: str) -> list[Column]:
     }  # fmt: skip
     figures = [Column(name, part(which), above) for name, which in parts.items()]
     return [Column("spread", box, above), *figures]
+
+
+def part(value: Any) -> Cell:
+    """A share of the people, in percent; nothing for what is no share."""
+    if not isinstance(value, float) or not 0 <= value <= 1:
+        return Cell()
+    return number(value, f"{100 * value:.1f}")
+
+
+def rates(
+    things: Iterable[Any], get: Callable[[Any], Mapping[tuple[str, str], float]]
+) -> list[Column]:
+    """The shares accepted by group: a column for each, or least and greatest if they are many.
+
+    get : grouping and group -> share
+    """
+    told = list(things)
+    groups = list(dict.fromkeys(key for thing in told for key in get(thing)))
+
+    def one(key: tuple[str, str]) -> Column:
+        name, label = key
+        return Column(label, lambda thing: part(get(thing).get(key)), f"Accepted by {name}, %")
+
+    if len(groups) <= MOST_RATES:
+        return [one(key) for key in groups]
+
+    def end(choose: Callable[[Iterable[float]], float]) -> Callable[[Any], Cell]:
+        return lambda thing: part(choose(get(thing).values())) if get(thing) else Cell()
+
+    over = "Accepted by group, %"
+    return [Column("least", end(min), over), Column("most", end(max), over)]
 
 
 def times(get: Callable[[Any], Spread | None], above: str) -> list[Column]:

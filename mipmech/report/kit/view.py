@@ -45,6 +45,7 @@ class ReportView:
     pictures : its pictures, with identifiers that begin with what it is given
     plan : the plan as it was written
     parts : views that stand below
+    required : whether rules must meet requirements
     heads, lines : of its spreadsheet
     """
 
@@ -63,6 +64,7 @@ class ReportView:
     lines: Callable[[], Iterable[Sequence[Any]]]
     plan: str = ""
     parts: list[ReportView] = field(default_factory=list)
+    required: bool = False
 
 
 def facts(heading: str, values: Mapping[str, Any]) -> Facts:

@@ -18,7 +18,7 @@ from importlib.metadata import version
 from typing import Any
 
 from mipmech.budget import Budget, Stop, Trace
-from mipmech.design.certificate import certify, certify_density
+from mipmech.design.certificate import Certificate, certify, certify_density
 from mipmech.errors import InputError, shorten
 from mipmech.model.costs.facets import facets_of
 from mipmech.model.edge_of_reach import steady
@@ -26,6 +26,9 @@ from mipmech.model.families import make
 from mipmech.model.geometry import Geometry, reduce
 from mipmech.model.grading import Recount
 from mipmech.model.instance import Instance
+from mipmech.model.mechanism import Mechanism
+from mipmech.model.requirements import Requirements, demands_of
+from mipmech.model.requirements.feasible import best_feasible, steady_feasible
 from mipmech.model.thresholds import best_threshold
 from mipmech.oracles.base import Answer, Oracle, OracleFault, grade, infeasible
 from mipmech.oracles.registry import as_oracle, options_of
@@ -40,6 +43,7 @@ from mipmech.studies.batch.records import (
     Step,
     typed,
 )
+from mipmech.studies.batch.requiring import missed
 from mipmech.theory.lemma4 import quarter
 from mipmech.tolerances import ROUNDING
 from mipmech.version import __version__
@@ -69,6 +73,7 @@ class ComparisonSettings:
     seconds_per_call : the time of each call
     full_time : heuristics go on until that time is over, instead of stopping by their own rule
     reference_seconds : the time of each certificate; None for what the time of a call suggests
+    requirements : what rules must meet, as a file has it; None if nothing is demanded
     """
 
     oracles: tuple[str, ...]
@@ -77,6 +82,7 @@ class ComparisonSettings:
     seconds_per_call: Duration = SECONDS_PER_CALL
     full_time: bool = False
     reference_seconds: Duration | None = None
+    requirements: dict[str, Any] | None = None
 
     def checked(self) -> ComparisonSettings:
         """The same, validated, with the default time of a certificate filled in."""
@@ -114,7 +120,10 @@ class ComparisonSettings:
     def to_dict(self) -> dict[str, Any]:
         """For the record."""
         lists = {name: list(value) for name, value in asdict(self).items() if type(value) is tuple}
-        return {**asdict(self), **lists}
+        content = {**asdict(self), **lists}
+        if self.requirements is None:
+            del content["requirements"]
+        return content
 
 
 @dataclass(frozen=True)
@@ -124,8 +133,10 @@ class Call:
     eta_fraction, eta : what was asked
     lower : the density of the mechanism found, recounted (soft density, if ``soft``)
     upper : the oracle's own upper bound; None for heuristics
-    gain, gain_two : of the rule with the best threshold, and with the better of the paper's two
+    gain, gain_two : of the rule with the best threshold, and with the better of the paper's two;
+        None if that rule does not meet the requirements, or no threshold does
     trace : (seconds, lower, upper) whenever one of the bounds changed
+    missed : how the mechanism fails the requirements, if it does; it counts as none then
     """
 
     eta_fraction: Figure
@@ -136,9 +147,10 @@ class Call:
     status: str
     stop: str
     seconds: Duration
-    gain: Figure
-    gain_two: Figure
+    gain: Figure | None
+    gain_two: Figure | None
     trace: tuple[tuple[Figure, Figure, Figure | None], ...] = ()
+    missed: str | None = None
 
     @property
     def chosen(self) -> bool:
@@ -153,7 +165,7 @@ class Run:
     instance : the digest of its problem
     oracle, record : its name, and its repr, which holds all options
     seed : None for oracles that draw nothing
-    gain, gain_two : the best of its calls
+    gain, gain_two : the best of its calls; None if none led to a rule that meets the requirements
     mechanism : the rule of that gain
     error : why there are no calls, if there are none
     """
@@ -168,32 +180,50 @@ class Run:
     error: str | None = None
 
     @property
-    def gain(self) -> float:
+    def gain(self) -> float | None:
         """The gain that Algorithm 1 ends with, taking the best threshold for every answer."""
-        return max((call.gain for call in self.calls), default=0.0)
+        return self._best([call.gain for call in self.calls])
 
     @property
-    def gain_two(self) -> float:
+    def gain_two(self) -> float | None:
         """The same with the paper's two thresholds for every answer."""
-        return max((call.gain_two for call in self.calls), default=0.0)
+        return self._best([call.gain_two for call in self.calls])
+
+    def _best(self, gains: Sequence[float | None]) -> float | None:
+        known = [gain for gain in gains if gain is not None]
+        return max(known, default=None if gains else 0.0)
 
 
 @dataclass(frozen=True)
 class Reference:
     """Bounds on an optimum, to compare answers with: it lies in [lower, upper].
 
+    lower : None if rules must meet requirements, and none that does is known
+    upper : None if no rule meets the requirements
     best : the rule that has ``lower``, as `Mechanism.to_dict` gives it
+    accepted, rates : the share that it accepts, in all and by group, if requirements ask for it
     """
 
-    lower: Figure
-    upper: Figure
+    lower: Figure | None
+    upper: Figure | None
     level: Level
     seconds: Duration
     best: dict[str, Any] | None = None
+    accepted: Figure | None = None
+    rates: dict[str, Figure] | None = None
+
+    @property
+    def infeasible(self) -> bool:
+        """Whether no rule meets the requirements."""
+        return self.upper is None
 
     @property
     def gap(self) -> float:
-        """(upper − lower)/upper; 0 if upper is 0."""
+        """(upper − lower)/upper; 0 if upper is 0, 1 if the best rule known does harm."""
+        if self.upper is None:
+            return 0.0
+        if self.lower is None or self.lower < 0:
+            return 1.0
         return 1 - self.lower / self.upper if self.upper > 0 else 0.0
 
     @property
@@ -213,6 +243,8 @@ class Reference:
         if stated is None:
             return self, None
         lower, upper = stated
+        assert self.lower is not None  # what files state is about all rules
+        assert self.upper is not None
         found = max(found, self.lower)
         if found > upper * (1 + ROUNDING):
             return self, f"at most {upper:g}, but there is a rule with {found:g}"
@@ -222,11 +254,14 @@ class Reference:
             return self, None
         return replace(self, lower=max(self.lower, lower), upper=upper, level="stated"), None
 
-    def share(self, value: float) -> float:
+    def share(self, value: float | None) -> float:
         """At least this share of the optimum is reached by the value; 1 where nothing can be.
 
-        Values are rounded down and bounds up, so what is equal differs in the last digit.
+        Values are rounded down and bounds up, so what is equal differs in the last digit. A rule
+        that does harm, or none, has nothing of it.
         """
+        if value is None or self.upper is None or value < 0:
+            return 0.0
         return value / self.upper if value < self.upper * (1 - ROUNDING) else 1.0
 
 
@@ -242,23 +277,46 @@ def eta_near(geometry: Geometry, fraction: float) -> float:
     return min(rates, key=lambda rate: abs(rate - eta))
 
 
-def certify_reference(sample: Instance, fraction: float | None, seconds: float) -> Reference:
-    """Bounds on the greatest gain (no fraction), or on the greatest density at η."""
-    geometry = reduced(sample)
+def certify_reference(
+    sample: Instance,
+    fraction: float | None,
+    seconds: float,
+    requirements: Options | None = None,
+) -> Reference:
+    """Bounds on the greatest gain (no fraction), or on the greatest density at η.
+
+    requirements : what rules must meet, as a file has it
+    """
+    geometry = reduced(sample, requirements)
     budget = Budget(seconds)
     if fraction is None:
         found = certify(geometry, gap=REFERENCE_GAP, budget=budget)
+        if geometry.demands is not None:
+            return _required_gain(found)
     else:
         eta = eta_near(geometry, fraction)
         if infeasible(geometry, eta):
             return Reference(0.0, 0.0, "proved", 0.0)
-        if geometry.norm != "l2":  # certificates at η are for l2
+        # Certificates at η are for l2, and for all rules.
+        if geometry.norm != "l2" or geometry.demands is not None:
             answer = as_oracle("cells")(geometry, eta, budget)
             upper = Fraction(1) if answer.upper is None else answer.upper
-            return Reference(round_down(answer.lower), round_up(upper), "attested", answer.seconds)
+            lower = Fraction(0) if missed(geometry, answer.recount) else answer.lower
+            return Reference(round_down(lower), round_up(upper), "attested", answer.seconds)
         found = certify_density(geometry, eta, budget)
     best = None if found.mechanism is None else found.mechanism.to_dict()
     return Reference(round_down(found.lower), found.upper, found.level, found.seconds, best)
+
+
+def _required_gain(found: Certificate) -> Reference:
+    """A certificate of the greatest gain of the rules that meet requirements."""
+    facts = {} if found.demands is None else found.demands.facts(found.recount)
+    best = None if found.mechanism is None else found.mechanism.to_dict()
+    lower = None if found.unknown else round_down(found.lower)
+    upper = None if found.infeasible else found.upper
+    return Reference(
+        lower, upper, found.level, found.seconds, best, facts.get("accepted"), facts.get("rates")
+    )
 
 
 def run_oracle(
@@ -268,15 +326,21 @@ def run_oracle(
     oracle: Oracle,
     fractions: Sequence[float],
     seconds: float,
+    requirements: Options | None = None,
 ) -> Run:
-    """An oracle at every η, and the rules that Algorithm 1 makes of its answers."""
-    geometry = reduced(sample)
+    """An oracle at every η, and the rules that Algorithm 1 makes of its answers.
+
+    requirements : what rules must meet, as a file has it
+    """
+    geometry = reduced(sample, requirements)
     calls: list[Call] = []
     best: Recount | None = None
     for fraction in fractions:
         call, rule = _call(geometry, oracle, fraction, seconds)
         calls.append(call)
-        if rule is not None and rule.gain > 0 and (best is None or rule.gain > best.gain):
+        if rule is None or (rule.gain <= 0 and geometry.demands is None):
+            continue
+        if best is None or rule.gain > best.gain:
             best = rule
     mechanism = None if best is None else best.mechanism.to_dict()
     spent = sum(call.seconds for call in calls)
@@ -289,12 +353,18 @@ def _call(
     eta, trace = eta_near(geometry, fraction), Trace()
     budget = Budget(seconds, watch=trace)
     answer = _graded(oracle, geometry, eta, oracle(geometry, eta, budget), budget)
-    best, found = None, round_down(answer.lower)
-    gain = two = 0.0
+    fails = missed(geometry, answer.recount)
+    best, found = None, 0.0 if fails else round_down(answer.lower)
+    gain, two = (0.0, 0.0) if geometry.demands is None else (None, None)
     if answer.mechanism is not None:
-        best = steady(best_threshold(geometry.instance, answer.mechanism))
-        gain = max(0.0, round_down(best.gain))
-        two = max(0.0, round_down(quarter(geometry.instance, answer.mechanism)[0].gain))
+        best = _best_rule(geometry, answer.mechanism)
+        better = quarter(geometry.instance, answer.mechanism)[0]
+        if geometry.demands is None:
+            assert best is not None
+            gain, two = max(0.0, round_down(best.gain)), max(0.0, round_down(better.gain))
+        else:
+            gain = None if best is None else round_down(best.gain)
+            two = None if missed(geometry, better) else round_down(better.gain)
     call = Call(
         eta_fraction=fraction,
         eta=eta,
@@ -307,21 +377,36 @@ def _call(
         gain=gain,
         gain_two=two,
         trace=tuple((when, min(low, found), up) for when, low, up, _ in steps_of(trace)),
+        missed=fails,
     )
     return call, best
+
+
+def _best_rule(geometry: Geometry, mechanism: Mechanism) -> Recount | None:
+    """The best threshold along a direction among those that are allowed; None if none is."""
+    if geometry.demands is None:
+        return steady(best_threshold(geometry.instance, mechanism))
+    found = best_feasible(geometry.demands, mechanism)
+    return None if found is None else steady_feasible(geometry.demands, found)
 
 
 def _graded(
     oracle: Oracle, geometry: Geometry, eta: float, answer: Answer, budget: Budget
 ) -> Answer:
-    """The answer, graded again: a user's oracle may have made it without `grade`."""
+    """The answer, graded again: a user's oracle may have made it without `grade`.
+
+    Whether it meets requirements is told by `missed`: a rule that does not is no fault, but counts
+    as none.
+    """
     if answer.stop is Stop.INFEASIBLE:
-        if not infeasible(geometry, eta):
+        # With requirements there may be no rule at an η that some directions have.
+        if geometry.demands is None and not infeasible(geometry, eta):
             raise OracleFault(f"said that η = {eta!r} is infeasible, which it is not")
         return answer
     again = grade(
-        oracle, geometry, eta, answer.mechanism, stop=answer.stop, timer=budget.start(),
-        upper=answer.upper, level=answer.level or "attested", work=answer.work,
+        oracle, replace(geometry, demands=None), eta, answer.mechanism, stop=answer.stop,
+        timer=budget.start(), upper=answer.upper, level=answer.level or "attested",
+        work=answer.work,
     )  # fmt: skip
     return replace(again, stop=answer.stop, seconds=answer.seconds)
 
@@ -380,11 +465,23 @@ def made_by() -> dict[str, Any]:
 _REDUCED: list[Geometry] = []
 
 
-def reduced(sample: Instance) -> Geometry:
-    """The instance in reduced coordinates; the last one is kept, since jobs come in its order."""
-    if not _REDUCED or _REDUCED[0].instance.digest != sample.digest:
+def reduced(sample: Instance, requirements: Options | None = None) -> Geometry:
+    """The instance in reduced coordinates; the last one is kept, since jobs come in its order.
+
+    requirements : what rules must meet, as a file has it
+    """
+    if not _REDUCED or not _alike(_REDUCED[0].instance, sample):
         _REDUCED[:] = [reduce(replace(sample))]
-    return _REDUCED[0]
+    geometry = _REDUCED[0]
+    if requirements is None:
+        return geometry
+    demands = demands_of(geometry.instance, Requirements.from_dict(requirements))
+    return replace(geometry, demands=demands)
+
+
+def _alike(one: Instance, other: Instance) -> bool:
+    """Whether they have the same numbers, and the same names for features to be called by."""
+    return one.digest == other.digest and one.features == other.features
 
 
 _WARM: set[type[Any]] = set()

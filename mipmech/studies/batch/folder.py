@@ -156,7 +156,8 @@ class RunFolder:
         """Store a copy of an instance, unless there is a valid one."""
         file = self.path / instance_file(sample.digest)
         with contextlib.suppress(InputError):
-            if file.exists() and Instance.load(file).digest == sample.digest:
+            # Names of features are no part of the digest, and requirements may be about them.
+            if file.exists() and _same(Instance.load(file), sample):
                 return
         sample.save(file, "npy" if sample.agents.size > LARGE else "inline")
 
@@ -267,6 +268,10 @@ class RunFolder:
         finally:
             os.close(handle)
         return None
+
+
+def _same(kept: Instance, sample: Instance) -> bool:
+    return kept.digest == sample.digest and kept.features == sample.features
 
 
 @lru_cache(maxsize=AT_HAND)

@@ -1,8 +1,9 @@
 """The jobs of a plan. The same plan gives the same jobs with the same ids, everywhere.
 
 The id of a job is a digest of what its result depends on: the instance's digest, the task with all
-its options, its time, its repetition, and the relevant versions. Names, memory and the grace period
-of a hanging worker do not enter, so that a job may be tried again with more memory.
+its options (requirements among them), its time, its repetition, and the relevant versions. Names,
+memory and the grace period of a hanging worker do not enter, so that a job may be tried again with
+more memory.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from mipmech.model.instance import Instance
 from mipmech.studies.batch.asking import ComparisonSettings
 from mipmech.studies.batch.plan import Piece, Plan, Source
 from mipmech.studies.batch.records import Options, Subject, kind_of, subject_of
+from mipmech.studies.batch.requiring import OPTION, pairs_on
 from mipmech.text import writable
 from mipmech.tolerances import LARGEST_TABLE
 from mipmech.version import __version__
@@ -34,6 +36,8 @@ JOBS = "mipmech/jobs@2"
 MOST_JOBS, MOST_MADE = 1_000_000, 1_000_000_000
 # So many instances are read whatever the time, so that a run without any still tells what it lacks.
 ANYHOW = 20
+# Requirements, by a digest -> which weights they compare on an instance (`requiring.pairs_on`).
+Compared = dict[str, list[list[int]]]
 # The answers of these oracles (or engines) depend on HiGHS, called through Pyomo.
 SOLVED = ("milp", "milp-soft", "rounding")
 
@@ -79,6 +83,8 @@ class Job:
         seed = options.get("seed", options.get("options", {}).get("seed"))
         if seed is not None:
             words.append(f"seed {seed}")
+        if OPTION in options:
+            words.append("with requirements")
         if self.repetition:
             words.append(f"again ({self.repetition + 1})")
         return " ".join(words)
@@ -147,6 +153,8 @@ def expand(
         said = f"makes {made:,} numbers (agents times features); at most {MOST_MADE:,} are allowed"
         raise InputError(said, file=plan.path, field="instances")
     subjects: dict[str, Subject] = {}
+    required = _distinct(plan)
+    compared: dict[str, Compared] = {}
     broken: dict[str, InputError] = {}
     left_out = []
     for place, source in enumerate(plan.sources):
@@ -164,6 +172,11 @@ def expand(
             continue
         subject = subject_of(sample, writable(_group(sample)))
         first = subjects.setdefault(subject.digest, subject)
+        pairs = _pairs_on(sample, required, plan)
+        if compared.setdefault(subject.digest, pairs) != pairs:
+            said = f"are about other features on {sample.name} than on {first.name}, which has the"
+            said += " same numbers under other names of features; leave one of them out"
+            raise InputError(said, file=plan.path, field="requirements")
         if keep is not None and first is subject:
             keep(sample)
         elif first.known_gain is None and sample.known is not None:
@@ -175,7 +188,8 @@ def expand(
     jobs = []
     for subject in subjects.values():
         _in_time(timer, len(plan.sources), plan)
-        jobs += [_job(piece, subject, broken.get(subject.digest)) for piece in plan.pieces]
+        fault, pairs = broken.get(subject.digest), compared.get(subject.digest, {})
+        jobs += [_job(piece, subject, fault, pairs) for piece in plan.pieces]
     distinct = {job.id: job for job in jobs}
     return Expansion(
         plan.name, plan.text, tuple(subjects.values()), plan.comparisons, tuple(distinct.values()),
@@ -190,6 +204,22 @@ def _in_time(timer: Timer | None, read: int, plan: Plan) -> None:
         raise InputError(said, file=plan.path)
 
 
+def _distinct(plan: Plan) -> dict[str, Options]:
+    """The requirements of a plan's tasks, each once."""
+    given = [piece.options[OPTION] for piece in plan.pieces if OPTION in piece.options]
+    return {_digest(one): one for one in given}
+
+
+def _pairs_on(sample: Instance, required: dict[str, Options], plan: Plan) -> Compared:
+    """Which weights requirements compare on an instance; an error if they make no sense there."""
+    try:
+        return {key: pairs_on(sample, one) for key, one in required.items()}
+    except InputError as error:
+        field = "requirements" if error.field in (None, OPTION) else f"requirements.{error.field}"
+        said = f"{error.message} (on the instance {sample.name})"
+        raise InputError(said, file=plan.path, field=field, row=error.row) from None
+
+
 def _group(sample: Instance) -> str:
     """The family of a seeded instance; of others, the folder that they lie in."""
     for family in NAMES:
@@ -198,7 +228,7 @@ def _group(sample: Instance) -> str:
     return "given" if sample.path is None else sample.path.resolve().parent.name
 
 
-def _job(piece: Piece, subject: Subject, error: InputError | None) -> Job:
+def _job(piece: Piece, subject: Subject, error: InputError | None, compared: Compared) -> Job:
     told = {
         "task": piece.task,
         "options": piece.options,
@@ -207,6 +237,8 @@ def _job(piece: Piece, subject: Subject, error: InputError | None) -> Job:
         "seconds": piece.seconds,
         "versions": versions_that_matter(piece.options),
     }
+    if OPTION in piece.options:
+        told["weights"] = compared.get(_digest(piece.options[OPTION]))
     fault = None if error is None else writable(str(error))
     return Job(id=_digest(told), subject=subject.digest, fault=fault, **vars(piece))
 

@@ -35,6 +35,7 @@ from mipmech.studies.batch import fields
 from mipmech.studies.batch.asking import ETA_FRACTIONS, LONGEST, SEEDS, ComparisonSettings
 from mipmech.studies.batch.fields import Field
 from mipmech.studies.batch.records import Options
+from mipmech.studies.batch.requiring import plain, with_requirements
 from mipmech.tolerances import DEEPEST_KEY, LARGEST_PLAN
 
 FORMAT = "mipmech/plan@1"
@@ -120,6 +121,13 @@ LIMITS = {
 }
 
 
+# What is demanded of rules: a table, or the name of a file with one.
+REQUIRED = {
+    "requirements": Field(fields.any_table),
+    "require": Field(validation.text),
+}
+
+
 def _parse(text: str, file: Path) -> Plan:
     for number, line in enumerate(text.splitlines(), 1):
         # A number counts as one part of a key, as which it would have two.
@@ -140,6 +148,7 @@ def _parse(text: str, file: Path) -> Plan:
         "format": Field(validation.text),
         "name": Field(validation.text, file.stem),
         "limits": Field(fields.any_table, {}),
+        **REQUIRED,
         "instances": Field(_tables),
         "tasks": Field(_tables),
     }
@@ -154,10 +163,11 @@ def _parse(text: str, file: Path) -> Plan:
         for place, entry in enumerate(table["instances"], 1)
         for source in _sources(entry, f"instances[{place}]", file.parent)
     ]
+    usual = _requirements(table, "", file.parent, None)
     pieces: list[Piece] = []
     comparisons: list[ComparisonSettings] = []
     for place, entry in enumerate(table["tasks"], 1):
-        found, settings = _task(entry, f"tasks[{place}]", limits)
+        found, settings = _task(entry, f"tasks[{place}]", limits, usual, file.parent)
         pieces += found
         comparisons += settings
     return Plan(
@@ -298,19 +308,44 @@ TASKS: dict[str, dict[str, Field]] = {
 }  # fmt: skip
 
 
-def _task(table: Any, where: str, limits: Options) -> tuple[list[Piece], list[ComparisonSettings]]:
+def _requirements(
+    values: Options, where: str, folder: Path, usual: Options | None
+) -> Options | None:
+    """What a table demands of rules, taken out of it; the usual if it does not say.
+
+    folder : what the name of a file is relative to
+    """
+    own, name = values.pop("requirements"), values.pop("require")
+    if own is None and name is None:
+        return usual
+    if own is not None and name is not None:
+        said = "is a file beside requirements; give one of the two"
+        raise InputError(said, field=f"{where}.require".lstrip("."))
+    if name is not None:
+        return plain(folder / name)
+    try:
+        return plain(own)
+    except InputError as error:
+        field = ".".join(filter(None, (where, "requirements", error.field)))
+        raise InputError(error.message, field=field, row=error.row) from None
+
+
+def _task(
+    table: Any, where: str, limits: Options, usual: Options | None, folder: Path
+) -> tuple[list[Piece], list[ComparisonSettings]]:
     """The pieces of one [[tasks]], and its settings if it is a comparison."""
     kind = table.get("task") if isinstance(table, dict) else None
     if kind is None:
         raise InputError(f"is missing; give one of {', '.join(TASKS)}", field=f"{where}.task")
     fields.one_of(TASKS)(kind, f"{where}.task")
-    known = {"task": Field(validation.text), **TASKS[kind], **LIMITS}
+    known = {"task": Field(validation.text), **TASKS[kind], **LIMITS, **REQUIRED}
     values = fields.read_table(table, known, where)
+    required = _requirements(values, where, folder, usual)
     own = _or({name: values.pop(name) for name in LIMITS}, limits)
     values.pop("task")
     piece = partial(Piece, grace=own["grace"], memory=own["memory"])
     if kind == "compare":
-        found, settings = _comparison(values, where, own, piece)
+        found, settings = _comparison(values, where, own, required, piece)
         return list(_repeated(found, own, where)), [settings]
     if kind == "certify":
         swept = {**values, "keep": [values["keep"]]}
@@ -319,7 +354,13 @@ def _task(table: Any, where: str, limits: Options) -> tuple[list[Piece], list[Co
         choices = _asking(kind, values, where)
     seconds = own["seconds"]
     pieces = [
-        piece(task=kind, options=options, seconds=seconds, limit=seconds) for options in choices
+        piece(
+            task=kind,
+            options=with_requirements(options, required),
+            seconds=seconds,
+            limit=seconds,
+        )
+        for options in choices
     ]
     return list(_repeated(pieces, own, where)), []
 
@@ -386,13 +427,13 @@ def _options(oracle: str, given: Options, where: str) -> Options:
 
 
 def _comparison(
-    values: Options, where: str, own: Options, piece: Any
+    values: Options, where: str, own: Options, required: Options | None, piece: Any
 ) -> tuple[list[Piece], ComparisonSettings]:
     if values["oracles"] is None:
         raise InputError("is missing; name one or more", field=f"{where}.oracles")
     settings = ComparisonSettings(
         tuple(values["oracles"]), tuple(values["eta_fractions"]), tuple(values["seeds"]),
-        own["seconds"], values["full_time"], values["reference_seconds"],
+        own["seconds"], values["full_time"], values["reference_seconds"], required,
     ).checked()  # fmt: skip
     oracles = {name: oracle_named(name) for name in settings.oracles}
     return comparison_pieces(settings, oracles, piece), settings
@@ -419,8 +460,14 @@ def comparison_pieces(
     """A comparison: the reference certificates, and every oracle with every seed."""
     allowed, fractions = settings.reference_seconds, list(settings.eta_fractions)
     assert allowed is not None
+    required = settings.requirements
     pieces = [
-        piece(task="reference", options={"eta_fraction": at}, seconds=allowed, limit=allowed)
+        piece(
+            task="reference",
+            options=with_requirements({"eta_fraction": at}, required),
+            seconds=allowed,
+            limit=allowed,
+        )
         for at in (None, *fractions)
     ]
     limit = settings.seconds_per_call * len(fractions)
@@ -436,7 +483,7 @@ def comparison_pieces(
             pieces.append(
                 piece(
                     task="ask",
-                    options=options,
+                    options=with_requirements(options, required),
                     seconds=settings.seconds_per_call,
                     limit=limit,
                     carried=carried,

@@ -84,12 +84,13 @@ class Bounds:
 
     what : "gain", "density" or "soft density"
     status : "optimal", "gap", "feasible" (no upper bound) or "infeasible"
-    level : who vouches for the upper bound; None without one
+    lower : None if rules must meet requirements, and none that does is known
+    level : who vouches for the upper bound, or that no rule meets the requirements; None without
     """
 
     what: str
     status: str
-    lower: Figure
+    lower: Figure | None
     upper: Figure | None
     level: Level | None
 
@@ -174,10 +175,25 @@ class Record:
 
     @property
     def gap(self) -> float | None:
-        """(upper − lower)/upper; None without bounds."""
+        """(upper − lower)/upper; None without bounds, 1 if the rule found does harm."""
         if self.lower is None or self.upper is None:
             return None
+        if self.lower < 0:
+            return 1.0
         return max(0.0, 1 - self.lower / self.upper) if self.upper > 0 else 0.0
+
+    @property
+    def infeasible(self) -> bool:
+        """Whether its result is that no rule meets the requirements."""
+        found = self.bounds
+        if not self.done or found is None or found.status != "infeasible":
+            return False
+        return found.lower is None and found.upper is None
+
+    @property
+    def requirements(self) -> Any:
+        """What its rules must meet, as a file has it; None if nothing is demanded."""
+        return self.options.get("requirements")
 
     def to_dict(self) -> dict[str, Any]:
         """The object in its line of the journal."""

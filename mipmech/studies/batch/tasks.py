@@ -15,6 +15,8 @@ from typing import Any
 from mipmech.budget import Budget, Trace
 from mipmech.design import algorithm1
 from mipmech.design.certificate import Certificate, certify
+from mipmech.model.geometry import Geometry
+from mipmech.model.grading import Recount
 from mipmech.model.instance import Instance
 from mipmech.oracles.base import Oracle
 from mipmech.oracles.call import eta_of
@@ -29,6 +31,7 @@ from mipmech.studies.batch.asking import (
     warm,
 )
 from mipmech.studies.batch.records import CERTIFICATES, Bounds, Options, Step, instance_file
+from mipmech.studies.batch.requiring import OPTION, RequirementsMissed, check_met
 
 
 @dataclass(frozen=True)
@@ -72,10 +75,11 @@ def prepare(task: str, options: Options, carried: Oracle | None = None) -> None:
 
 def _oracle(sample: Instance, options: Options, seconds: float, asked: Oracle | None) -> JobResult:
     assert asked is not None
-    geometry, trace = reduced(sample), Trace()
+    geometry, trace = reduced(sample, options.get(OPTION)), Trace()
     eta = eta_of(geometry, options["eta"], options["eta_fraction"])
     answer = asked(geometry, eta, Budget(seconds, watch=trace))
-    result = answer.to_dict()
+    check_met(geometry, answer.recount, options["oracle"])
+    result = {**answer.to_dict(), **_required(geometry, answer.recount)}
     what = "soft density" if answer.soft else "density"
     values = result["soft_density" if answer.soft else "density"]
     bounds = Bounds(what, answer.status, values["lower"], values["upper"], answer.level)
@@ -87,8 +91,9 @@ def _solve(sample: Instance, options: Options, seconds: float, asked: Oracle | N
     epsilon, trace = options["epsilon"], Trace()
     if epsilon is None:
         epsilon = algorithm1.default_epsilon(sample, options["epsilon_share"])
+    geometry = reduced(sample, options.get(OPTION))
     found = algorithm1.solve(
-        reduced(sample),
+        geometry,
         epsilon=epsilon,
         oracle=asked,
         grid=options["grid"],
@@ -98,25 +103,40 @@ def _solve(sample: Instance, options: Options, seconds: float, asked: Oracle | N
         skip=options["skip"],
         budget=Budget(seconds, watch=trace),
     )
-    everywhere, lower = found.bound.scope == "all", round_down(found.gain)
-    bounds = Bounds("gain", "feasible", lower, None, None)
+    check_met(geometry, found.recount, f"Algorithm 1 with {options['oracle']}")
+    everywhere = found.bound.scope == "all"
+    none = geometry.demands is not None and found.recount is None
+    lower = None if none else round_down(found.gain)
+    bounds = Bounds("gain", "gap" if lower is None else "feasible", lower, None, None)
     if everywhere:
         bounds = Bounds("gain", "gap", lower, found.upper, "attested")
-    return JobResult(found.to_dict(), bounds, steps_of(trace))
+    result = {**found.to_dict(), **_required(geometry, found.recount)}
+    return JobResult(result, bounds, steps_of(trace))
+
+
+def _required(geometry: Geometry, found: Recount | None) -> dict[str, Any]:
+    """What is demanded of the rule of a result, and the figures that it speaks of."""
+    return {} if geometry.demands is None else geometry.demands.facts(found)
 
 
 def _certify(sample: Instance, options: Options, seconds: float, _: Oracle | None) -> JobResult:
-    trace = Trace()
+    trace, geometry = Trace(), reduced(sample, options.get(OPTION))
     found = certify(
-        reduced(sample),
+        geometry,
         gap=options["gap"],
         engine=options["engine"],
         budget=Budget(seconds, watch=trace),
     )
+    if geometry.demands is not None and found.demands is None:
+        # A bound on rules of which nothing is demanded, and a rule that may not be allowed.
+        said = f"the engine {found.engine} does not know requirements; give cells or auto"
+        raise RequirementsMissed(said)
     result = found.to_dict()
-    gain = result["gain"]
+    gain = result["gain"] or {"lower": None, "upper": None}
     bounds = Bounds("gain", found.status, gain["lower"], gain["upper"], found.level)
-    kept = _certificate_file(found) if options["keep"] else None
+    # That there is no rule is certified by a proof, not by a solver's word.
+    certified = not found.infeasible or found.level == "proved"
+    kept = _certificate_file(found) if options["keep"] and certified else None
     return JobResult(result, bounds, steps_of(trace), kept)
 
 
@@ -131,16 +151,20 @@ def _certificate_file(found: Certificate) -> bytes:
 
 def _reference(sample: Instance, options: Options, seconds: float, _: Oracle | None) -> JobResult:
     fraction = options["eta_fraction"]
-    found = certify_reference(sample, fraction, seconds)
+    found = certify_reference(sample, fraction, seconds, options.get(OPTION))
     what, status = "gain" if fraction is None else "density", "optimal" if found.closed else "gap"
+    status = "infeasible" if found.infeasible else status
     return JobResult(asdict(found), Bounds(what, status, found.lower, found.upper, found.level))
 
 
 def _ask(sample: Instance, options: Options, seconds: float, asked: Oracle | None) -> JobResult:
     assert asked is not None
     fractions = options["eta_fractions"]
-    run = run_oracle(sample, options["oracle"], options["seed"], asked, fractions, seconds)
-    return JobResult(asdict(run), Bounds("gain", "feasible", run.gain, None, None))
+    run = run_oracle(
+        sample, options["oracle"], options["seed"], asked, fractions, seconds, options.get(OPTION)
+    )
+    status = "gap" if run.gain is None else "feasible"
+    return JobResult(asdict(run), Bounds("gain", status, run.gain, None, None))
 
 
 @dataclass(frozen=True)

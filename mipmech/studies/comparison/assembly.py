@@ -5,6 +5,7 @@ Jobs that several comparisons of a plan share are done once. Of repetitions only
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
@@ -17,6 +18,7 @@ from mipmech.studies.batch.asking import (
 )
 from mipmech.studies.batch.jobs import Job
 from mipmech.studies.batch.records import Record, Subject
+from mipmech.studies.batch.requiring import OPTION
 from mipmech.studies.comparison.results import Comparison, Problem
 
 # The digest of an instance, and η as a fraction of ‖P w_f‖; None for the gain.
@@ -79,6 +81,8 @@ def _belongs(job: Job, settings: ComparisonSettings) -> bool:
     options, fractions = job.options, settings.eta_fractions
     if job.repetition != 0 or job.task not in ("reference", "ask"):
         return False
+    if options.get(OPTION) != settings.requirements:
+        return False
     if job.task == "reference":
         asked = options["eta_fraction"] is None or options["eta_fraction"] in fractions
         return asked and job.seconds == settings.reference_seconds
@@ -102,26 +106,34 @@ def _problem(
     A missing certificate is replaced by trivial bounds.
     """
     settled, doubts = [], []
+    required = settings.requirements is not None
     for fraction in (None, *settings.eta_fractions):
-        trivial = Reference(0.0, subject.ceiling if fraction is None else 1.0, "proved", 0.0)
+        trivial = Reference(0.0, 1.0, "proved", 0.0)
+        if fraction is None:  # perhaps no rule meets requirements
+            trivial = replace(trivial, lower=None if required else 0.0, upper=subject.ceiling)
         bounds = certified.get((subject.digest, fraction), trivial)
-        bounds, doubt = bounds.settled(_best(runs, fraction), subject.stated(fraction))
+        # What files state is about all rules.
+        stated = None if required else subject.stated(fraction)
+        bounds, doubt = bounds.settled(_best(runs, fraction), stated)
         settled.append(bounds)
         if doubt is not None:
             what = "gain" if fraction is None else f"density at η = {fraction:g} ‖P w_f‖"
             doubts.append(f"{subject.name}, known: the greatest {what} is said to be {doubt}")
     gain, *densities = settled
     # The best rule known may be an oracle's, where the certificate ran out of time.
-    better = max(runs, key=lambda run: run.gain, default=None)
+    better = max(runs, key=lambda run: -math.inf if run.gain is None else run.gain, default=None)
     found = certified.get((subject.digest, None))
-    if better is not None and better.mechanism and better.gain > (found.lower if found else 0.0):
-        gain = replace(gain, best=better.mechanism)
+    least = 0.0 if found is None else found.lower
+    if least is None or (found is None and required):
+        least = -math.inf
+    if better is not None and better.mechanism and (better.gain or 0.0) > least:
+        gain = replace(gain, best=better.mechanism, accepted=None, rates=None)
     return Problem(**vars(subject), gain=gain, densities=tuple(densities)), doubts
 
 
 def _best(runs: Iterable[Run], fraction: float | None) -> float:
     """The greatest gain, or the greatest density at η, that any of these runs found."""
     if fraction is None:
-        return max((max(run.gain, run.gain_two) for run in runs), default=0.0)
+        return max((max(run.gain or 0.0, run.gain_two or 0.0) for run in runs), default=0.0)
     calls = (call for run in runs for call in run.calls if not call.soft)
     return max((call.lower for call in calls if call.eta_fraction == fraction), default=0.0)

@@ -20,6 +20,7 @@ from mipmech.budget import Budget
 from mipmech.errors import InputError
 from mipmech.model.families import named
 from mipmech.model.instance import Instance
+from mipmech.model.requirements.required import RequirementsLike
 from mipmech.oracles.base import Oracle
 from mipmech.oracles.registry import REGISTRY, as_oracle
 from mipmech.studies.batch.asking import (
@@ -32,6 +33,7 @@ from mipmech.studies.batch.folder import RunFolder
 from mipmech.studies.batch.jobs import expand
 from mipmech.studies.batch.memory import MemoryRun
 from mipmech.studies.batch.plan import Plan, Source, comparison_pieces
+from mipmech.studies.batch.requiring import plain
 from mipmech.studies.batch.runner import Progress, run
 from mipmech.studies.comparison.assembly import assemble
 from mipmech.studies.comparison.results import Comparison
@@ -48,6 +50,7 @@ def compare(
     seconds_per_call: float = SECONDS_PER_CALL,
     full_time: bool = False,
     reference_seconds: float | None = None,
+    require: RequirementsLike | None = None,
     workers: int | None = None,
     executor: Callable[[], AbstractContextManager[Executor | None]] | None = None,
     retry: bool = False,
@@ -75,6 +78,10 @@ def compare(
         Heuristics use all of that time, instead of stopping by their own rule.
     reference_seconds : float, optional
         The time of each certificate; five calls, and at least 10 s, by default.
+    require : Requirements, mapping, str or Path, optional
+        What is demanded of rules, or the name of its file: references are certified under the same
+        requirements, and a rule that fails them counts as none. They must make sense on all
+        instances.
     workers : int, optional
         Processes; 1 works in this process. By default all cores, or this process if an oracle
         cannot be sent to another one.
@@ -108,7 +115,7 @@ def compare(
         settings = ComparisonSettings(
             tuple(chosen), tuple(map(float, eta_fractions)), tuple(map(operator.index, seeds)),
             float(seconds_per_call), full_time,
-            None if reference_seconds is None else float(reference_seconds),
+            None if reference_seconds is None else float(reference_seconds), plain(require),
         ).checked()  # fmt: skip
     except (TypeError, ValueError) as error:
         if isinstance(error, InputError):

@@ -38,7 +38,7 @@ NEARLY = 0.99
 CALLS = (
     "instance", "group", "agents", "rank", "oracle", "seed", "eta_fraction", "eta", "soft",
     "chosen", "lower", "reference_lower", "reference_upper", "level", "quality", "upper", "status",
-    "stop", "seconds", "gain", "gain_two", "gain_share", "digest",
+    "stop", "seconds", "gain", "gain_two", "gain_share", "digest", "missed",
 )  # fmt: skip
 Entry = str | int | float | None
 
@@ -176,7 +176,7 @@ class Comparison:
             (problem, fraction, bounds)
             for problem in self.problems
             for fraction, bounds in zip(fractions, problem.densities, strict=True)
-            if abs(fraction) < 1 and bounds.upper > 0
+            if abs(fraction) < 1 and bounds.upper
         ]
 
     @cached_property
@@ -224,7 +224,8 @@ class Comparison:
         """
         found: dict[tuple[str, float], list[float]] = {}
         for run, call, bounds in self._density_calls(oracle, problems):
-            if bounds.closed or not known:
+            # Where no rule with this η meets the requirements, there was nothing to find.
+            if bounds.upper and (bounds.closed or not known):
                 question = run.instance, call.eta_fraction
                 found.setdefault(question, []).append(bounds.share(call.lower))
         return found
@@ -253,7 +254,7 @@ class Comparison:
         found: dict[str, list[float]] = {}
         for run in self.runs_of(oracle, problems):
             bounds = self.by_digest[run.instance].gain
-            if run.error is None and (bounds.closed or not known):
+            if run.error is None and not bounds.infeasible and (bounds.closed or not known):
                 value = run.gain_two if two else run.gain
                 found.setdefault(run.instance, []).append(bounds.share(value))
         return found
@@ -269,7 +270,7 @@ class Comparison:
         for oracle in self.oracles:
             for run, call, bounds in self._density_calls(oracle):
                 question = run.instance, call.eta_fraction
-                known = bounds.lower if stated or bounds.level != "stated" else 0.0
+                known = (bounds.lower or 0.0) if stated or bounds.level != "stated" else 0.0
                 found[question] = max(found.get(question, known), call.lower)
         return found
 
@@ -351,7 +352,7 @@ class Comparison:
         """
         reached: list[list[float]] = [[] for _ in seconds]
         for _run, call, bounds in self._density_calls(oracle, problems):
-            if not bounds.closed:
+            if not bounds.closed or not bounds.upper:
                 continue
             steps = [(when, value) for when, value, _bound in call.trace]
             steps.append((call.seconds, call.lower))
@@ -376,8 +377,8 @@ class Comparison:
         """Values above a bound of ours, or above an oracle's own; there must be none."""
         found = []
 
-        def check(run: Run, what: str, value: float, upper: float) -> None:
-            if value > upper:
+        def check(run: Run, what: str, value: float | None, upper: float | None) -> None:
+            if value is not None and upper is not None and value > upper:
                 found.append(Violation(run.instance, run.oracle, what, value, upper))
 
         reached = self._greatest(stated=False)
@@ -391,6 +392,14 @@ class Comparison:
                     check(run, f"bound of {what}", best, call.upper)
         for run in self.runs:
             bounds = self.by_digest[run.instance].gain
+            for call in run.calls:
+                # With requirements, that there is no rule at an η is a claim like a bound of 0.
+                if call.status == "infeasible" and not call.soft:
+                    best = reached.get((run.instance, call.eta_fraction), 0.0)
+                    check(run, f"bound at η = {call.eta_fraction:g} ‖P w_f‖", best, call.upper)
+            if bounds.infeasible and run.gain is not None and run.calls:
+                what = "gain, where no rule should meet the requirements"
+                found.append(Violation(run.instance, run.oracle, what, run.gain, 0.0))
             if bounds.level != "stated":
                 check(run, "gain", run.gain, bounds.upper)
                 check(run, "gain", run.gain_two, bounds.upper)
@@ -408,9 +417,10 @@ class Comparison:
         problem = self.by_digest[run.instance]
         head = (problem.name, problem.group, problem.agents, problem.rank, run.oracle, run.seed)
         if call is None:
-            empty = (None,) * (len(CALLS) - len(head) - 7)
+            empty = (None,) * (len(CALLS) - len(head) - 8)
             why = run.error or "no calls"
-            return (*head, *empty, "failed", why, run.seconds, None, None, None, problem.digest)
+            failed = ("failed", why, run.seconds, None, None, None, problem.digest, None)
+            return (*head, *empty, *failed)
         reference: tuple[Entry, ...] = (None, None, None, None)
         if not call.soft:
             bounds = problem.densities[self.settings.eta_fractions.index(call.eta_fraction)]
@@ -418,7 +428,8 @@ class Comparison:
         return (
             *head, call.eta_fraction, call.eta, int(call.soft), int(call.chosen), call.lower,
             *reference, call.upper, call.status, call.stop, call.seconds, call.gain, call.gain_two,
-            problem.gain.share(call.gain), problem.digest,
+            None if problem.gain.infeasible else problem.gain.share(call.gain), problem.digest,
+            call.missed,
         )  # fmt: skip
 
     def to_frame(self) -> Any:
