@@ -21,6 +21,10 @@ FREE, ALWAYS, NEVER = 0, 1, 2
 NONE = -1e300
 # All sets of at most so many agents are tried.
 FEW = 8
+# Half the distance from 1 to the next float.
+EPSILON = 2.0**-53
+# Leaves with so many agents are summed side by side.
+SHORT = 64
 # Leaves whose sets are tried at once: some megabytes.
 LEAVES = 512
 # Accepted shares of classes are compared with this much room, for rounding.
@@ -159,16 +163,11 @@ def _best_starts(
     where = leaf[kept]
     counts = np.bincount(where, minlength=n)
     starts = np.cumsum(counts) - counts
-
-    def running(columns: Floats) -> Floats:
-        total = np.vstack([np.zeros(columns.shape[1]), np.cumsum(columns, axis=0)])
-        return np.asarray(total[1:] - total[starts[where]])
-
     held = np.arange(len(kept)) - starts[where] + 1
-    masses = passed[where] + running(mass[kept])
-    fits, worth = limits.fit(masses), running(values[kept][:, None])[:, 0]
-    # Sums of many leaves are rounded together.
-    worth = worth + 2.0**-45 * np.abs(values[kept]).sum()
+    masses = passed[where] + _running(mass[kept], counts)
+    fits, worth = limits.fit(masses), _running(values[kept][:, None], counts)[:, 0]
+    size = np.bincount(where, weights=np.abs(values[kept]), minlength=n)
+    worth = worth + (size * (counts + 4) * EPSILON)[where]  # their rounding
     best = np.where(limits.fit(passed), 0.0, NONE)
     np.maximum.at(best, where[fits], worth[fits])
     fewest = np.where(limits.fit(passed), 0, len(leaf) + 1)
@@ -184,11 +183,29 @@ def _parts(leaf: Numbers, ratio: Floats, mass: Floats, room: Floats) -> Floats:
     """What fits into the room of each leaf, the most valuable first; parts of agents count."""
     order = np.lexsort((-ratio, leaf))
     sorted_leaf, sorted_mass = leaf[order], mass[order]
-    up_to = np.cumsum(sorted_mass)
     n = len(room)
     counts = np.bincount(leaf, minlength=n)
-    starts = np.cumsum(counts) - counts
-    begun = np.concatenate([[0.0], up_to])[starts][sorted_leaf]
-    before = up_to - sorted_mass - begun
+    before = _running(sorted_mass[:, None], counts)[:, 0] - sorted_mass
+    # Upwards by what such sums are rounded.
+    whole = np.bincount(leaf, weights=mass, minlength=n)
+    room = room + 2 * (counts + 4) * EPSILON * whole
     taken = np.clip(room[sorted_leaf] - before, 0.0, sorted_mass)
     return np.asarray(np.bincount(sorted_leaf, weights=ratio[order] * taken, minlength=n))
+
+
+def _running(columns: Floats, counts: Numbers) -> Floats:
+    """Running sums of the rows of each leaf, which follow each other: so many for each leaf.
+
+    Each leaf is summed for itself: over many, sums would be rounded at the size of all of them.
+    """
+    found = np.empty_like(columns)
+    starts = np.cumsum(counts) - counts
+    small = (counts > 0) & (counts <= SHORT)
+    place = np.arange(int(counts[small].max(initial=0)))
+    places, there = starts[small][:, None] + place, place < counts[small][:, None]
+    grid = np.where(there[:, :, None], columns[np.where(there, places, 0)], 0.0)
+    found[places[there]] = np.cumsum(grid, axis=1)[there]
+    for leaf in np.flatnonzero(counts > SHORT).tolist():
+        rows = slice(int(starts[leaf]), int(starts[leaf] + counts[leaf]))
+        found[rows] = np.cumsum(columns[rows], axis=0)
+    return found

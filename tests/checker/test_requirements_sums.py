@@ -19,9 +19,6 @@ from tests import requirements_referee as truth
 from tests.checker.test_check import changed, packed
 from tests.checker.test_requirements_ties import claims_infeasible, gain_of
 
-FAULT = "running sums of masses go through all leaves of a batch, and are rounded as such"
-DEPTH = 12
-
 
 def one_of_two(norm):
     """Two agents; all rules with weights above 0 may accept the second alone, 4 parts of 13.
@@ -46,7 +43,6 @@ def after_many_others(content):
     content["proof"].update(tree=packed(symbols), leaves=2**DEPTH + 4)
 
 
-@pytest.mark.xfail(strict=True, reason=FAULT)
 @pytest.mark.parametrize("norm", ["l2", "linf"])
 def test_no_proof_that_there_is_no_rule_by_leaves_before_it(norm):
     """The rule x_0 + x_1 ≥ 1.5 accepts the second agent alone."""
@@ -82,7 +78,6 @@ def test_one_leaf_alone():
         assert brought[0] >= fits * (1 - 1e-15)
 
 
-@pytest.mark.xfail(strict=True, reason=FAULT)
 def test_an_order_is_counted_leaf_by_leaf():
     brought, fits = side_by_side(2000, 12, True)
     assert (brought > NONE).all()
@@ -94,7 +89,6 @@ def test_few_agents_are_counted_leaf_by_leaf():
     assert (brought >= fits * (1 - 1e-15)).all()
 
 
-@pytest.mark.xfail(strict=True, reason=FAULT)
 def test_parts_are_counted_leaf_by_leaf():
     """Rounding is allowed for in proportion to what is brought, not to the running sum."""
     brought, fits = side_by_side(5000, 12, False)
