@@ -19,6 +19,9 @@ from tests import requirements_referee as truth
 from tests.checker.test_check import changed, packed
 from tests.checker.test_requirements_ties import claims_infeasible, gain_of
 
+# Of the part of the tree without rules.
+DEPTH = 12
+
 
 def one_of_two(norm):
     """Two agents; all rules with weights above 0 may accept the second alone, 4 parts of 13.
