@@ -12,6 +12,7 @@ import typer
 
 from mipmech.budget import Budget
 from mipmech.cli.folds import Folds, FoldSeed, check_options, first_part, folded, on_folds
+from mipmech.cli.requirements import Required, demanding
 from mipmech.cli.shell import (
     InstanceFile,
     Movers,
@@ -275,9 +276,11 @@ def solve(
 
 
 @command()
+@demanding
 def certify(
     shell: Shell,
     instance: InstanceFile,
+    require: Required,
     gap: Annotated[
         float, typer.Option("--gap", help="The relative gap (upper − lower)/upper to reach.")
     ] = DEFAULT_GAP,
@@ -315,10 +318,13 @@ def certify(
     check_outputs([instance], out=out, movers=movers, plot=plot)
     with shell.saying(f"reading {instance}"):
         sample = Instance.load(instance)
+        required = require(sample)
     check_costs(names, sample)
     used = (1 if helped else cores()) if threads is None else threads
     with chosen_executor(workers, scheduler, local_cluster) as executor:
-        design = partial(_certified, gap=gap, engine=engine, executor=executor)
+        design = partial(
+            _certified, require=required, gap=gap, engine=engine, executor=executor
+        )
         with shell.following("certify", closing_in) as watch:
             found = design(sample, first_part(sample, folds, shell.budget(used, watch)))
         kept = shell.keep(out, "out", found.save)

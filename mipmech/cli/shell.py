@@ -19,6 +19,7 @@ import typer
 
 from mipmech import untrusted
 from mipmech.budget import Budget, Event, Timer
+from mipmech.cli.sections import SectionedCommand
 from mipmech.design.printed import Measure, printed
 from mipmech.errors import InputError
 from mipmech.files import try_writing
@@ -230,7 +231,7 @@ def command(
         parameters = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in own] + shared
         parsed.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
         parsed.__annotations__ = {p.name: p.annotation for p in parameters}
-        group.command(name or work.__name__)(parsed)
+        group.command(name or work.__name__, cls=SectionedCommand)(parsed)
         return work
 
     return decorate
