@@ -102,7 +102,7 @@ def _printed(found: Any, digits: int | None) -> PrintedRule | None:
     """The rule of a result, in so many digits."""
     if digits is None or found.recount is None:
         return found.printed  # type: ignore[no-any-return]
-    return printed(found.recount, digits)
+    return printed(found.recount, digits, demands=getattr(found, "demands", None))
 
 
 def _oracle(name: str, **options: Any) -> Oracle:
