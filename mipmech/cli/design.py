@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -38,7 +39,9 @@ from mipmech.design.certificate import DEFAULT_GAP, certify_density
 from mipmech.design.checking import check as check_certificate
 from mipmech.design.describe import describe
 from mipmech.design.movers import save_movers
+from mipmech.design.price import dropped_sets, prices
 from mipmech.design.printed import PrintedRule, check_digits, printed
+from mipmech.design.relaxing import QUICK, feasible_without
 from mipmech.errors import InputError, shorten
 from mipmech.model import families
 from mipmech.model.geometry import Geometry, reduce
@@ -295,6 +298,10 @@ def certify(
         str | None,
         typer.Option("--against", help="Compare with the rules of these oracles: milp,projection"),
     ] = None,
+    priced: Annotated[
+        bool,
+        typer.Option("--prices", help="What the requirements cost: without each, and without any."),
+    ] = False,
     movers: Movers = None,
     digits: Digits = None,
     folds: Folds = None,
@@ -319,21 +326,35 @@ def certify(
     with shell.saying(f"reading {instance}"):
         sample = Instance.load(instance)
         required = require(sample)
+    if priced and required is None:
+        raise InputError("says nothing without requirements; add --accepted 0,0.3", field="prices")
+    searches = 1 if required is None or not priced else len(dropped_sets(required))
     check_costs(names, sample)
     used = (1 if helped else cores()) if threads is None else threads
     with chosen_executor(workers, scheduler, local_cluster) as executor:
-        design = partial(
-            _certified, require=required, gap=gap, engine=engine, executor=executor
-        )
+        design = partial(_certified, require=required, gap=gap, engine=engine, executor=executor)
         with shell.following("certify", closing_in) as watch:
-            found = design(sample, first_part(sample, folds, shell.budget(used, watch)))
+            budget = first_part(sample, folds, shell.budget(used, watch))
+            found = design(sample, replace(budget, seconds=budget.seconds / searches))
         kept = shell.keep(out, "out", found.save)
+        costs = None
+        if priced and required is not None:
+            with shell.following("prices", closing_in) as watch:
+                costs = prices(
+                    sample, required, gap=gap, budget=shell.budget(used, watch),
+                    executor=executor, known=found,
+                )  # fmt: skip
         elsewhere = on_folds(shell, sample, design, found, folds, fold_seed, closing_in, used)
     others: list[Rival] = []
     if names:
         with shell.saying(f"comparing with {against}"):
             others = rivals(found, names, shell.budget(used))
-    picture = shell.draw(found, plot)
+    without: list[str] = []
+    if found.infeasible and required is not None:
+        with shell.saying("looking for a requirement to drop"):
+            quick = min(shell.timer.left, QUICK * len(required.given))
+            without = feasible_without(sample, required, replace(shell.budget(used), seconds=quick))
+    picture = shell.draw(found if costs is None else costs, plot)
     compared = {"against": [rival.to_dict() for rival in others]} if names else {}
     rule = _printed(found, digits)
     rows = (
@@ -343,14 +364,17 @@ def certify(
         **found.to_dict(),
         **_digits(rule),
         **compared,
+        **({"feasible_without": without} if found.infeasible else {}),
+        **({} if costs is None else {"prices": costs.to_dict()}),
         **folded(elsewhere, found.lower),
         "plot": written(picture.file),
         "certificate": written(kept),
         "movers": written(rows),
     }
-    telling = (found, rule, others, kept, rows, picture, elsewhere)
+    telling = (found, rule, others, kept, rows, picture, elsewhere, without, costs)
     shell.show(content, "design.tell_certificate", *telling)
-    return 0 if found.status == "optimal" and (elsewhere is None or elsewhere.complete) else 1
+    parts = [part.complete for part in (elsewhere, costs) if part is not None]
+    return 0 if found.status != "gap" and all(parts) else 1
 
 
 def _certified(sample: Instance, budget: Budget, **options: Any) -> certificate.Certificate:
