@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -54,26 +55,121 @@ OPTIONS: dict[str, Any] = {
 Required = Callable[[Instance | None], Requirements | None]
 
 
+@dataclass(frozen=True)
+class Range:
+    """Limits of a requirement, one after the other.
+
+    groups : of parity; None for the share accepted
+    """
+
+    groups: str | None
+    values: list[float]
+
+
+RANGED: dict[str, Any] = {
+    **OPTIONS,
+    "accepted": Annotated[
+        str | None,
+        _option(
+            "accepted",
+            '"0.05:0.95:19": 19 limits from 0.05 to 0.95; or, as a requirement, "0.1,0.3".',
+        ),
+    ],
+    "parity": Annotated[
+        str | None,
+        _option("parity", '"sex:0:0.3:7": 7 limits; or, as a requirement, "sex:0.05".'),
+    ],
+}
+# More limits than this come from a typing error.
+MOST_LIMITS = 1000
+
+
 def demanding(work: Callable[..., int | None]) -> Callable[..., int | None]:
     """A command with the options of requirements in place of its parameter ``require``."""
+
+    def called(asked: dict[str, str | None]) -> dict[str, Any]:
+        typed_requirements(asked)  # what is wrong with them is said before any work
+        return {"require": functools.partial(requirements_from, asked)}
+
+    return _with_options(work, OPTIONS, called)
+
+
+def ranging(work: Callable[..., int | None]) -> Callable[..., int | None]:
+    """The same for one that also has a parameter ``limits``: the range of one requirement."""
+
+    def called(asked: dict[str, str | None]) -> dict[str, Any]:
+        limits = [
+            found
+            for field, read in (("accepted", _range), ("parity", _range_of_groups))
+            if (found := read(asked[field], field)) is not None
+        ]
+        if len(limits) != 1:
+            said = "needs one range: --accepted 0.05:0.95:19 or --parity sex:0:0.3:7"
+            raise InputError(said + "; not both" * (len(limits) > 1), field="frontier")
+        ranged = "accepted" if limits[0].groups is None else "parity"
+        rest = {**asked, ranged: None}
+        typed_requirements(rest)
+        return {"require": functools.partial(requirements_from, rest), "limits": limits[0]}
+
+    return _with_options(work, RANGED, called)
+
+
+def _with_options(
+    work: Callable[..., int | None],
+    kinds: Mapping[str, Any],
+    called: Callable[[dict[str, Any]], dict[str, Any]],
+) -> Callable[..., int | None]:
+    """A command with options in place of what is called with what they are given."""
     signature = inspect.signature(work, eval_str=True)
+    usual = dict.fromkeys(("require", "limits"))
+    first, *others = (p for name, p in signature.parameters.items() if name not in usual)
+    keyword = inspect.Parameter.KEYWORD_ONLY
     options = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
-        for name, kind in OPTIONS.items()
+        inspect.Parameter(name, keyword, default=None, annotation=kind)
+        for name, kind in kinds.items()
     ]
-    others = [p for name, p in signature.parameters.items() if name != "require"]
 
     @functools.wraps(work)
     def wrapped(shell: Any, **given: Any) -> int | None:
-        asked = {name: given.pop(name) for name in OPTIONS}
-        typed_requirements(asked)  # what is wrong with them is said before any work
-        return work(shell, **given, require=functools.partial(requirements_from, asked))
+        asked = {name: given.pop(name) for name in kinds}
+        return work(shell, **given, **called(asked))
 
-    parameters = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in others[1:]]
     wrapped.__signature__ = signature.replace(  # type: ignore[attr-defined]
-        parameters=[others[0], *parameters, *options]
+        parameters=[first, *(p.replace(kind=keyword) for p in others), *options]
     )
     return wrapped
+
+
+def _range(text: str | None, field: str) -> Range | None:
+    """The limits of from:to:how many; None if that is not what is given."""
+    if text is None or ":" not in text:
+        return None
+    return Range(None, _steps(text.split(":"), text, field))
+
+
+def _range_of_groups(text: str | None, field: str) -> Range | None:
+    """The same after the name of groups, which may have colons of its own."""
+    if text is None:
+        return None
+    *name, low, high, many = ["", "", *text.split(":")]
+    groups = ":".join(name[2:] if len(name) > 2 else [])
+    if not groups.strip():
+        return None
+    return Range(groups.strip(), _steps([low, high, many], text, field))
+
+
+def _steps(parts: Sequence[str], text: str, field: str) -> list[float]:
+    """So many limits, evenly from one to another."""
+    said = f"has {shorten(text)}; give from:to:how many, shares and a whole number"
+    if len(parts) != 3 or not all(map(is_plain, parts)) or not parts[2].strip().isdigit():
+        raise InputError(f"{said}, as in 0:0.3:7", field=field)
+    low, high, many = float(parts[0]), float(parts[1]), int(parts[2])
+    if not (0 <= low <= high <= 1 and 1 <= many <= MOST_LIMITS and (many > 1 or low == high)):
+        more = f", from the smaller to the larger, and 2 to {MOST_LIMITS:,} limits"
+        raise InputError(said + more, field=field)
+    # Limits count as they are written, so there are no digits of rounding.
+    step = (high - low) / max(1, many - 1)
+    return [round(low + step * place, 9) for place in range(many)]
 
 
 def requirements_from(

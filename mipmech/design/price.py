@@ -150,16 +150,8 @@ class Prices:
         for row in self.rows:
             found, price = row.bounds.to_dict(), self.price(row) or (None, None)
             gain = found["gain"] or {"lower": None, "upper": None}
-            rows.append(
-                (
-                    ",".join(row.dropped),
-                    found["status"],
-                    gain["lower"],
-                    gain["upper"],
-                    *price,
-                    found["accepted"],
-                )  # fmt: skip
-            )
+            ends = (gain["lower"], gain["upper"], *price)
+            rows.append((",".join(row.dropped), found["status"], *ends, found["accepted"]))
         return frame(names, rows)
 
     def plot(self) -> Any:
@@ -220,7 +212,7 @@ def prices(
                 found = certify(
                     free, require=rest or None, gap=gap, budget=limit, executor=executor
                 )
-                if found.stop is Stop.INTERRUPTED:
+                if found.stop in (Stop.INTERRUPTED, Stop.LOST):
                     stop = found.stop
             if stop is Stop.FINISHED or not rows:
                 rows.append(PricedRule(dropped, GainBounds.of(found, rest)))

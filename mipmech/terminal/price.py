@@ -33,7 +33,7 @@ def tell_prices(console: Console, found: Prices) -> None:
     if required is not None and required.lower is not None:
         tell_line(
             console,
-            "costs: what is lost against the best rule of the row by meeting all requirements",
+            "costs: how much less can be gained with all requirements than with those of the row",
         )
     if found.stop is not Stop.FINISHED:
         left = found.asked - len(found.rows)

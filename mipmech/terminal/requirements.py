@@ -1,4 +1,4 @@
-"""Requirements in words: what is demanded, the figure of a rule that it speaks of, and conflicts."""
+"""Requirements in words: what is demanded, the figure that it speaks of, and conflicts."""
 
 from __future__ import annotations
 
