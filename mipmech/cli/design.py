@@ -354,7 +354,10 @@ def certify(
         with shell.saying("looking for a requirement to drop"):
             quick = min(shell.timer.left, QUICK * len(required.given))
             without = feasible_without(sample, required, replace(shell.budget(used), seconds=quick))
-    picture = shell.draw(found if costs is None else costs, plot)
+    if costs is None:
+        picture = shell.draw(None if found.infeasible else found, plot)
+    else:
+        picture = shell.draw(costs, plot)
     compared = {"against": [rival.to_dict() for rival in others]} if names else {}
     rule = _printed(found, digits)
     rows = (

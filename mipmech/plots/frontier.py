@@ -81,7 +81,7 @@ def _title(found: Frontier) -> str:
     others = [kind.field for kind in found.requirements if kind.field != found.over]
     also = f"; also required: {', '.join(others)}" * bool(others)
     left = found.asked - len(found.rows)
-    return f"{len(found.rows)} limits{also}" + f"; {left} were not done" * (left > 0)
+    return f"{len(found.rows)} limits{also}" + f"; {left} not done" * (left > 0)
 
 
 def _draw_shares(axes: Axes, found: Frontier) -> None:
@@ -108,5 +108,5 @@ def _draw_shares(axes: Axes, found: Frontier) -> None:
         axes.plot(x, x, color=GREY, linewidth=0.8, linestyle=":", zorder=0, label="the limit")
     axes.set_ylim(0, 1.08 * max([0.01, *(share for rates in series.values() for share in rates)]))
     axes.set_ylabel("accepted by the rule")
-    if len(series) > 1 or found.over == "accepted":
+    if x:
         axes.legend(frameon=False, fontsize=8, loc="best", ncols=2)

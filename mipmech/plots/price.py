@@ -62,8 +62,9 @@ def _draw_gains(axes: Axes, found: Prices) -> None:
                 axes.barh(height, bounds.upper, color=colour, alpha=0.2, height=0.62)
             continue
         lower = float(bounds.lower)
-        axes.barh(height, lower, color=colour, height=0.62, alpha=0.9)
-        axes.barh(height, bounds.upper - lower, left=lower, color=colour, alpha=0.3, height=0.62)
+        rest = bounds.upper - lower
+        axes.barh(height, max(0.0, lower), color=colour, height=0.62, alpha=0.9)
+        axes.barh(height, rest, left=lower, color=colour, alpha=0.3, height=0.62)
         said = _said(found, lower, bounds.upper, row.dropped)
         at = max(bounds.upper, 0.0)
         axes.annotate(
@@ -74,7 +75,7 @@ def _draw_gains(axes: Axes, found: Prices) -> None:
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)
     axes.invert_yaxis()
-    axes.margins(x=0.25)
+    axes.margins(x=0.32)
     if all(row.bounds.lower is None or row.bounds.lower >= 0 for row in found.rows):
         axes.set_xlim(left=0)
     axes.set_xlabel("gain of the best rule, certified; lighter: as far as a better one is possible")
@@ -83,8 +84,11 @@ def _draw_gains(axes: Axes, found: Prices) -> None:
 def _said(found: Prices, lower: float, upper: float, dropped: tuple[str, ...]) -> str:
     """The gain, and what all requirements cost against it."""
     required = found.required
-    if not dropped or required is None or required.lower is None or not upper > 0:
+    if lower < 0:
+        return f"between {lower:.4g} and {upper:.4g}"
+    if not dropped or required is None or not (required.lower or 0) > 0:
         return f"{lower:.4g}"
+    assert required.lower is not None
     less = 1 - float(required.lower) / upper
     return (
         f"{lower:.4g}   (all required: at most {less:.1%} less)" if less > 5e-4 else f"{lower:.4g}"

@@ -431,7 +431,8 @@ def tell_certificate(
         _tell_file(console, out)
         if movers is not None:
             tell_line(console, f"Movers: {movers}")
-        tell_picture(console, "the bounds and the rule", *picture)
+        what = "the bounds and the rule" if priced is None else "the rules and their gains"
+        tell_picture(console, what, *picture)
 
 
 def _best_gain(found: Certificate) -> str:
@@ -450,6 +451,8 @@ def _best_gain(found: Certificate) -> str:
     if found.lower < 0:  # a relative gap says nothing
         said = f"at least {lower}: the best rule known that meets the requirements does harm; none"
         return f"{said} of them gains more than {upper}"
+    if found.demands is not None and not found.lower and found.status == "optimal":
+        return f"at least 0, at most {upper}: no rule that meets the requirements gains anything"
     return f"at least {lower}, at most {upper}: {state}, gap {up(found.gap, 2)}"
 
 
