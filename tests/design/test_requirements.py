@@ -93,7 +93,7 @@ def test_weights_that_are_equal_in_standard_deviations_take_many_digits():
 def test_a_rule_that_no_digits_can_say_is_printed_in_full():
     sample = people()
     found = certify(sample)
-    only = Own(rows=lambda model: None, holds=lambda rule: rule.mechanism == found.mechanism)
+    only = Own(rows=print, holds=lambda rule: rule.mechanism == found.mechanism)
     shown = printed(found.recount, demands=demands_of(sample, Requirements(own=only)))
     assert shown.digits == FULL
     assert shown.recount is found.recount
