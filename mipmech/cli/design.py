@@ -300,7 +300,7 @@ def certify(
     ] = None,
     priced: Annotated[
         bool,
-        typer.Option("--prices", help="What the requirements cost: without each, and without any."),
+        typer.Option("--price", help="What the requirements cost: without each, and without any."),
     ] = False,
     movers: Movers = None,
     digits: Digits = None,
@@ -327,7 +327,7 @@ def certify(
         sample = Instance.load(instance)
         required = require(sample)
     if priced and required is None:
-        raise InputError("says nothing without requirements; add --accepted 0,0.3", field="prices")
+        raise InputError("says nothing without requirements; add --accepted 0,0.3", field="price")
     searches = 1 if required is None or not priced else len(dropped_sets(required))
     check_costs(names, sample)
     used = (1 if helped else cores()) if threads is None else threads

@@ -56,7 +56,7 @@ class FrontierRow:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Frontier:
+class GainFrontier:
     """The greatest gain for a range of limits.
 
     Attributes
@@ -86,7 +86,7 @@ class Frontier:
     seconds: float
 
     def __repr__(self) -> str:
-        head = f"Frontier({len(self.rows)} of {self.asked} rows over {self.over}"
+        head = f"GainFrontier({len(self.rows)} of {self.asked} rows over {self.over}"
         rows = [f"  {row.limit:g}: {row.bounds.in_words()}" for row in self.rows]
         return "\n".join([f"{head}; {self.stop.value})", *rows])
 
@@ -166,7 +166,7 @@ def frontier(
     gap: float = DEFAULT_GAP,
     budget: Budget | None = None,
     executor: Executor | None = None,
-) -> Frontier:
+) -> GainFrontier:
     """The certified optimum for a range of capacities, or of differences between groups.
 
     Parameters
@@ -222,7 +222,7 @@ def frontier(
                 bounds = bounds.stricter_than(done[-1].bounds)
             done.append(FrontierRow(limits[place], bounds))
     rows = _raised(done[::-1])
-    return Frontier(
+    return GainFrontier(
         geometry.instance, over, groups, required, rows, len(limits), stop, timer.seconds
     )
 

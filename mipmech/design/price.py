@@ -128,7 +128,7 @@ class Prices:
         return round_down(least), round_up(most)
 
     def to_dict(self) -> dict[str, Any]:
-        """The object under ``prices`` of ``mipmech certify --prices --json``."""
+        """The object under ``prices`` of ``mipmech certify --price --json``."""
         rows = []
         for row in self.rows:
             price = self.price(row)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mipmech.design.frontier import Frontier
+from mipmech.design.frontier import GainFrontier
 from mipmech.plots.looks import BLUE, GREY, VERMILLION, looks_of
 from mipmech.plots.rule import put_heading, styled
 from mipmech.text import THIN, clean, short
@@ -22,7 +22,7 @@ AREA = "#DCEBF5"
 FLAT = 0.5
 
 
-def frontier_picture(found: Frontier) -> Figure:
+def frontier_picture(found: GainFrontier) -> Figure:
     """A matplotlib figure; nothing but axes if no row was done."""
     from matplotlib.figure import Figure  # noqa: PLC0415  (slow to import)
     from matplotlib.ticker import FuncFormatter  # noqa: PLC0415
@@ -40,14 +40,14 @@ def frontier_picture(found: Frontier) -> Figure:
     return figure
 
 
-def _along(found: Frontier) -> str:
+def _along(found: GainFrontier) -> str:
     if found.over == "accepted":
         return "greatest share accepted that is allowed"
     groups = short(clean(found.groups or ""), 30)
     return f"accepted shares by {groups} may differ by"
 
 
-def _draw_gain(axes: Axes, found: Frontier) -> None:
+def _draw_gain(axes: Axes, found: GainFrontier) -> None:
     """Both bounds: at the limits asked for, and, as steps, in between."""
     possible = [row for row in found.rows if not row.bounds.infeasible]
     known = [row for row in possible if row.bounds.lower is not None]
@@ -77,14 +77,14 @@ def _draw_gain(axes: Axes, found: Frontier) -> None:
     axes.set_title(_title(found), fontsize=9)
 
 
-def _title(found: Frontier) -> str:
+def _title(found: GainFrontier) -> str:
     others = [kind.field for kind in found.requirements if kind.field != found.over]
     also = f"; also required: {', '.join(others)}" * bool(others)
     left = found.asked - len(found.rows)
     return f"{len(found.rows)} limits{also}" + f"; {left} not done" * (left > 0)
 
 
-def _draw_shares(axes: Axes, found: Frontier) -> None:
+def _draw_shares(axes: Axes, found: GainFrontier) -> None:
     """Who is accepted by the rule of each row."""
     known = [row for row in found.rows if row.bounds.recount is not None]
     x = [row.limit for row in known]

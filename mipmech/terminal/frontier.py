@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from mipmech.budget import Stop
-from mipmech.design.frontier import Frontier
+from mipmech.design.frontier import GainFrontier
 from mipmech.design.gain_bounds import GainBounds
 from mipmech.model.requirements import demands_of
 from mipmech.plots.drawn import UNASKED, Drawn
@@ -27,7 +27,7 @@ WORDS = {
 }
 
 
-def tell_frontier(found: Frontier, out: Path | None = None, picture: Drawn = UNASKED) -> None:
+def tell_frontier(found: GainFrontier, out: Path | None = None, picture: Drawn = UNASKED) -> None:
     """Print a frontier on stdout."""
     with in_one_piece() as console:
         tell_heading(console, found.instance.name)
@@ -67,7 +67,7 @@ def tell_frontier(found: Frontier, out: Path | None = None, picture: Drawn = UNA
         tell_picture(console, "the frontier", *picture)
 
 
-def _limit(found: Frontier) -> str:
+def _limit(found: GainFrontier) -> str:
     """What is limited, in words."""
     if found.over == "accepted":
         kept = found.requirements.accepted

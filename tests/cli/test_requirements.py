@@ -100,7 +100,7 @@ def test_a_feature_whose_name_is_a_number_is_named_by_it(capsys, people, tmp_pat
         (["--parity", "race:0.1"], "parity: names the groups 'race'; the instance has 'sex'"),
         (["--nonnegative", "all", "--nonpositive", "all"], "contradict each other"),
         (["--require", "nowhere.toml"], "nowhere.toml: cannot be read"),
-        (["--prices"], "prices: says nothing without requirements"),
+        (["--price"], "price: says nothing without requirements"),
     ],
 )
 def test_errors_name_the_option_and_the_remedy(capsys, people, options, said):
@@ -209,7 +209,7 @@ def test_nothing_known_yet(capsys, people):
 
 def test_prices(capsys, people, tmp_path):
     picture = tmp_path / "prices.png"
-    options = ("--accepted", "0.1,0.3", "--parity", "sex:0.05", "--prices")
+    options = ("--accepted", "0.1,0.3", "--parity", "sex:0.05", "--price")
     status, out, _ = run(capsys, "certify", people, *options, "--plot", picture)
     assert status == 0
     assert picture.read_bytes().startswith(b"\x89PNG")
