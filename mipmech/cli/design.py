@@ -346,7 +346,7 @@ def certify(
                 )  # fmt: skip
         elsewhere = on_folds(shell, sample, design, found, folds, fold_seed, closing_in, used)
     others: list[Rival] = []
-    if names:
+    if names and not found.infeasible:
         with shell.saying(f"comparing with {against}"):
             others = rivals(found, names, shell.budget(used))
     without: list[str] = []

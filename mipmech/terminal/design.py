@@ -477,9 +477,9 @@ def _tell_rivals(console: Console, others: list[Rival]) -> None:
         [
             [
                 other.name,
-                f"{float(other.gain):.6g}",
-                f"≥ {down(other.share, 4)}",
-                f"{other.promised:.3g}",
+                "no rule" if other.gain is None else f"{float(other.gain):.6g}",
+                "–" if other.share is None else f"≥ {down(other.share, 4)}",
+                f"{other.promised:.3g}" if other.promised else "–",
                 other.why,
             ]
             for other in others
