@@ -13,7 +13,7 @@ import typer
 
 from mipmech.budget import Budget
 from mipmech.cli.folds import Folds, FoldSeed, check_options, first_part, folded, on_folds
-from mipmech.cli.requirements import Required, demanding
+from mipmech.cli.requirements import Required, asked_for, demanding
 from mipmech.cli.shell import (
     InstanceFile,
     Movers,
@@ -40,11 +40,11 @@ from mipmech.design.checking import check as check_certificate
 from mipmech.design.describe import describe
 from mipmech.design.movers import save_movers
 from mipmech.design.price import dropped_sets, prices
-from mipmech.design.printed import PrintedRule, check_digits, printed
+from mipmech.design.printed import Measure, PrintedRule, check_digits, printed
 from mipmech.design.relaxing import QUICK, feasible_without
 from mipmech.errors import InputError, shorten
 from mipmech.model import families
-from mipmech.model.geometry import Geometry, reduce
+from mipmech.model.geometry import Geometry, geometry_of
 from mipmech.model.instance import Instance
 from mipmech.oracles.base import Answer, Oracle, infeasible
 from mipmech.oracles.call import eta_of
@@ -103,9 +103,10 @@ Digits = Annotated[
 
 def _printed(found: Any, digits: int | None) -> PrintedRule | None:
     """The rule of a result, in so many digits."""
-    if digits is None or found.recount is None:
+    demands = getattr(found, "demands", None)
+    if found.recount is None or (digits is None and demands is None):
         return found.printed  # type: ignore[no-any-return]
-    return printed(found.recount, digits, demands=getattr(found, "demands", None))
+    return printed(found.recount, digits, demands=demands)
 
 
 def _oracle(name: str, **options: Any) -> Oracle:
@@ -119,9 +120,11 @@ def _digits(rule: PrintedRule | None) -> dict[str, Any]:
 
 
 @command()
+@demanding
 def oracle(
     shell: Shell,
     instance: InstanceFile,
+    require: Required,
     eta: Annotated[float | None, typer.Option("--eta", help="η = u·P w_f, absolute.")] = None,
     eta_fraction: Annotated[
         float | None,
@@ -155,7 +158,11 @@ def oracle(
         raise InputError(f"is {gap}; give 0 or more", field="gap")
     check_outputs([instance], out=out, write_model=write_model, plot=plot)
     with shell.saying(f"reading {instance}"):
-        geometry = reduce(Instance.load(instance))
+        sample = Instance.load(instance)
+        geometry = geometry_of(sample, require(sample))
+    if out is not None and geometry.demands is not None:
+        said = "is of all rules with this η, and does not know requirements; leave one of them out"
+        raise InputError(said, file=out, field="out")
     value = eta_of(geometry, eta, eta_fraction)
     if write_model is not None:
         return _write_model(shell, asked, geometry, value, write_model)
@@ -169,7 +176,8 @@ def oracle(
             proof = certify_density(geometry, value, budget)
             answer = _answer_of(proof, asked, value)
     kept = None if proof is None else shell.keep(out, "out", proof.save)
-    picture = shell.draw(answer.recount, plot, "gain" if answer.soft else "density")
+    measure: Measure = "gain" if answer.soft else "density"
+    picture = shell.draw(answer.recount, plot, measure, geometry.demands)
     status = answer.status_at(gap)
     content = {
         **answer.to_dict(),
@@ -205,9 +213,11 @@ def _write_model(shell: Shell, asked: Oracle, geometry: Geometry, eta: float, pa
 
 
 @command()
+@demanding
 def solve(
     shell: Shell,
     instance: InstanceFile,
+    require: Required,
     epsilon: Annotated[
         float | None,
         typer.Option("--epsilon", help="Additive loss in units of gain [5 % of the ceiling]."),
@@ -249,6 +259,7 @@ def solve(
     asked = _oracle(name, norm=norm, segments=segments, solver=solver)
     with shell.saying(f"reading {instance}"):
         sample = Instance.load(instance)
+        required = asked_for(require(sample))
 
     def design(part: Instance, budget: Budget) -> algorithm1.Solution:
         return algorithm1.solve(
@@ -261,6 +272,7 @@ def solve(
             thresholds=thresholds,
             skip=skip,
             budget=budget,
+            **required,
         )
 
     with shell.following(name, answering) as watch:

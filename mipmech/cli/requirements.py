@@ -172,6 +172,11 @@ def _steps(parts: Sequence[str], text: str, field: str) -> list[float]:
     return [round(low + step * place, 9) for place in range(many)]
 
 
+def asked_for(required: Requirements | None) -> dict[str, Any]:
+    """The keyword of a function of the Python API; none if nothing is demanded."""
+    return {} if required is None else {"require": required}
+
+
 def requirements_from(
     given: Mapping[str, Any], sample: Instance | None = None
 ) -> Requirements | None:

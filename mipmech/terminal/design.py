@@ -27,7 +27,7 @@ from mipmech.model.instance import Instance
 from mipmech.model.known import Known
 from mipmech.model.typed_rules import in_known_units
 from mipmech.model.units import Units
-from mipmech.oracles.base import Answer
+from mipmech.oracles.base import Answer, infeasible
 from mipmech.plots.drawn import UNASKED, Drawn
 from mipmech.terminal.console import (
     MOST_TERMS,
@@ -53,6 +53,7 @@ from mipmech.theory.projection import ProjectionRule
 
 # Beyond this gap a search that ran out of time is told how to do better.
 LARGE_GAP = 0.1
+UNMET = "infeasible: no rule with this η meets the requirements"
 
 
 def tell(description: Description, picture: Drawn = UNASKED) -> None:
@@ -251,12 +252,14 @@ def tell_answer(
         what = "soft density" if answer.soft else "density"
         entries = {"asked": f"greatest {what} at η = {answer.eta:.6g}{share}"}
         if status == "infeasible":
-            entries["answer"] = no_direction(instance)
+            missing = infeasible(geometry, answer.eta)
+            entries["answer"] = no_direction(instance) if missing else UNMET
         elif answer.recount is None:
             entries["answer"] = f"none: {answer.stop.value}"
         else:
             entries["answer"] = _bounds(answer, status)
             entries["gain"] = f"{float(answer.recount.gain):.6g} with this threshold"
+        entries |= requirement_entries(geometry.demands, answer.recount)
         entries["work"] = ", ".join(
             [
                 _name(answer.oracle),
@@ -267,7 +270,7 @@ def tell_answer(
         tell_entries(console, entries)
         if answer.recount is not None:
             measure: Measure = "gain" if answer.soft else "density"
-            tell_rule(console, printed(answer.recount, digits, measure))
+            tell_rule(console, printed(answer.recount, digits, measure, geometry.demands))
             tell_warnings(console, caveats(geometry.instance, answer.recount))
             _tell_file(console, out)
         tell_picture(console, "the rule", *picture)
@@ -306,7 +309,10 @@ def tell_solution(
             "algorithm": f"1 with oracle {_name(found.oracle)}, {_grid_asked(found)}",
             "calls": f"{calls}; {found.seconds:.2f} s; {found.stop.value}",
         }
-        if found.recount is None:
+        demands = getattr(found, "demands", None)
+        if found.recount is None and demands is not None:
+            entries["gain"] = "none: no rule that meets the requirements was found"
+        elif found.recount is None:
             entries["gain"] = "0: no rule was found"
         else:
             entries["gain"] = f"{down(found.gain)}: {_effect(found.recount)}"
@@ -317,9 +323,11 @@ def tell_solution(
                 entries["Lemma 4"] = (
                     f"gain {down(found.gain_two)} with the paper's two thresholds, {share} of it"
                 )
+        entries |= requirement_entries(demands, found.recount)
         entries |= held_out_entry(folds, found.gain)
         bound = found.bound
         on_grid = "" if bound.scope == "all" else " with these η"
+        on_grid += " that meets the requirements" * (demands is not None)
         entries["attested"] = (
             f"gain ≥ {down(bound.factor, 4)}·opt − {up(bound.additive, 4)}, and no rule{on_grid}"
             f" gains more than {up(bound.upper)}"
