@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mipmech.checker.content import Look, number_at, numbers, reject
-from mipmech.checker.demanded import Demanded
+from mipmech.checker.demanded import ClaimedRequirements
 from mipmech.checker.exact import dot, down, mantissas, root, sum_of_products, up
 from mipmech.checker.together import Limits
 from mipmech.checker.witness import ExactInstance
@@ -53,16 +53,17 @@ class Agents:
     limits : on the mass accepted
     rows, row_room : (r, d), (r,) arrays: rows·v ≥ 0 is demanded, up to the room
     strict : whether some direction meets all rows with room to spare
+    exact : whether no difference of two agents has a coordinate of the wrong sign
     """
 
     def __init__(
         self,
         exact: ExactInstance,
         proof: dict[str, Any],
-        demanded: Demanded,
         eta: Fraction | None,
         band: Fraction,
-        valued: bool,
+        demanded: ClaimedRequirements | None = None,
+        valued: bool = True,
     ) -> None:
         """``valued`` is False if a claim says nothing of what rules are worth."""
         instance = exact.instance
@@ -125,19 +126,27 @@ class Agents:
         self.p_error = up(size / scale) * (self.frame_error + 4 * exact.rank * EPSILON)
         self.gain_unit *= scale
 
-    def _take_demands(self, exact: ExactInstance, demanded: Demanded, frame: Floats) -> None:
-        self.rows, self.row_room = demanded.rows(frame, self.frame_error)
+    def _take_demands(
+        self, exact: ExactInstance, demanded: ClaimedRequirements | None, frame: Floats
+    ) -> None:
+        demanded = ClaimedRequirements(None, exact) if demanded is None else demanded
+        self.rows, self.row_room = demanded.rows(exact, frame, self.frame_error)
         # Where facets of l1 meet, agents do what is best on one of them: that one must stay.
         self.strict = demanded.strict and self.norm != "l1"
+        # A feature less the centre, times a price, over a power of two: sums would be rounded.
+        single = bool(((frame != 0).sum(axis=1) == 1).all() and (frame >= 0).all())
+        self.exact = single and self.frame_error == 0
         self.mass = np.empty((0, len(self.reach)))
         self.limits = Limits(np.empty(0), 0.0, 0.0, 0.0)
         if demanded.limited:
             self._take_limits(exact, demanded)
 
-    def _take_limits(self, exact: ExactInstance, demanded: Demanded) -> None:
+    def _take_limits(self, exact: ExactInstance, demanded: ClaimedRequirements) -> None:
         """Masses, and one agent in the place of all that are alike: these are accepted together."""
         instance = exact.instance
         used = (instance.view.matrix != 0).any(axis=0)
+        if exact.columns is not None:
+            used = np.isin(np.arange(instance.width), sorted(exact.columns))
         counts = np.flatnonzero(instance.weights > 0)
         masses = Weights(instance.weights[counts], True, exact.look)
         members = demanded.members[counts]

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from mipmech.checker.agents import EPSILON, RELATIVE, Agents, sizes_of
 from mipmech.checker.content import Look, reject
 from mipmech.checker.exact import down
-from mipmech.checker.together import ALIKE, ALWAYS, NEVER, NONE, Limits, together
+from mipmech.checker.together import ALIKE, ALWAYS, NEVER, NONE, Chains, Limits, together
 from mipmech.checker.tree import Box
 
 Floats = NDArray[np.float64]
@@ -57,7 +57,7 @@ class Context:
     enough : a bound is improved only until it is at most this; in the units of the sums
     steps : a round of tilting takes at most this many
     limits : on the mass accepted
-    rows, row_room, strict : as in `Agents`
+    rows, row_room, strict, exact : as in `Agents`
     nothing : the bound of a leaf without any rule of interest: −1 if rules must meet requirements
     """
 
@@ -75,6 +75,7 @@ class Context:
     rows: Floats
     row_room: Floats
     strict: bool
+    exact: bool
     nothing: float
 
     @property
@@ -98,7 +99,7 @@ def context_of(agents: Agents, enough: float) -> Context:
     return Context(
         agents.dimension, agents.norm, agents.p, agents.p_error, weights.whole, agents.touch,
         8 * (len(agents.weight) + 64 + agents.wide) * EPSILON, mean_length, limit,
-        agents.steps, agents.limits, agents.rows, agents.row_room, agents.strict,
+        agents.steps, agents.limits, agents.rows, agents.row_room, agents.strict, agents.exact,
         -1.0 if len(agents.limits.totals) or len(agents.rows) else 0.0,
     )  # fmt: skip
 
@@ -162,13 +163,14 @@ def all_of(agents: Agents) -> AgentSet:
 class _Cells(NamedTuple):
     """Cells: a, g and h/μ, (n, d) arrays, κ from below, and thresholds, (n, 1) arrays.
 
-    rim : (n, d) array, which x_j may be 0
+    rim : (n, d) array, which x_j may be 0; side: 1 or −1 if x_j never has the other sign, else 0
     """
 
     unit: Floats
     dual: Floats
     widths: Floats
     rim: Flags
+    side: Floats
     cosine: Floats
     low: Floats
     high: Floats
@@ -235,11 +237,12 @@ def _cells(norm: str, centre: Floats, half: Floats, low: Floats, high: Floats) -
     """
     low, high = low[:, None], high[:, None]
     rim = np.abs(centre) <= half
+    side = (centre >= half).astype(np.float64) - (centre <= -half)
     if centre.shape[1] == 0:
-        return _Cells(centre, centre, half, rim, np.ones((len(centre), 1)), low, high)
+        return _Cells(centre, centre, half, rim, side, np.ones((len(centre), 1)), low, high)
     if norm == "l1":
         own = np.where(half == 0, centre, 0.0)
-        return _Cells(centre, own, half, rim, np.ones((len(centre), 1)), low, high)
+        return _Cells(centre, own, half, rim, side, np.ones((len(centre), 1)), low, high)
     if norm == "linf":
         known = centre != 0
         size = np.abs(centre)
@@ -249,14 +252,14 @@ def _cells(norm: str, centre: Floats, half: Floats, low: Floats, high: Floats) -
         ratio = (1 - 16 * EPSILON) * nearest / (nearest + loose)
         ratio = np.where(loose > 0, ratio, 1.0)
         unit = centre / size.sum(axis=1, keepdims=True)
-        return _Cells(unit, np.sign(centre), widths, rim, ratio, low, high)
+        return _Cells(unit, np.sign(centre), widths, rim, side, ratio, low, high)
     square = (centre**2).sum(axis=1, keepdims=True)
     length = np.sqrt(square)
     nearest = (square - (half * np.abs(centre)).sum(axis=1, keepdims=True)) / length
     widths = half / nearest * (1 + 16 * EPSILON)
     cosine = (1 - 16 * EPSILON) / np.sqrt(1 + (widths**2).sum(axis=1, keepdims=True))
     unit = centre / length
-    return _Cells(unit, unit, widths, rim, cosine, low, high)
+    return _Cells(unit, unit, widths, rim, side, cosine, low, high)
 
 
 def _range(cells: _Cells, vectors: Floats) -> tuple[Floats, Floats]:
@@ -430,7 +433,7 @@ class LeafBounds:
         passed += some.sums[d + 2 :]
         brought = np.zeros(n)
         if classes:
-            brought = self._brought(some, unsure, passed)
+            brought = self._brought(cells, some, unsure, passed)
             ends &= brought > NONE
             brought = np.maximum(brought, 0.0)
             alone += brought
@@ -447,12 +450,37 @@ class LeafBounds:
         first = np.where(ends, np.maximum(first, 0.0), 0.0)
         return _Found(low, high, open_, sums, first, ends, doubt, unsure, passed, brought)
 
-    def _brought(self, some: AgentSet, unsure: Flags, passed: Floats) -> Floats:
+    def _brought(self, cells: _Cells, some: AgentSet, unsure: Flags, passed: Floats) -> Floats:
         """What unsure agents bring at most, each of them at the end of its reach."""
         leaf, agent = np.nonzero(unsure)
         worth = some.weight if self.density else some.weight * some.reach
-        limits = self.context.limits
-        return together(limits, passed, leaf, worth[agent], some.mass[:, agent].T)[0]
+        limits, chains = self.context.limits, self.chains(cells, leaf, some.numbers[agent])
+        return together(limits, passed, leaf, worth[agent], some.mass[:, agent].T, chains)[0]
+
+    def chains(self, cells: _Cells, leaf: Numbers, agent: Numbers) -> Chains:
+        """Where the ends of unsure agents are in one order all over a leaf.
+
+        leaf, agent : (pairs,) arrays, by ascending leaf
+        """
+        agents = self.agents
+        y = agents.y[:, agent].T
+        ends = (cells.unit[leaf] * y).sum(axis=1) + agents.shift[agent] + agents.reach[agent]
+        order = np.lexsort((-ends, leaf))
+        first, second = order[:-1], order[1:]
+        same = leaf[first] == leaf[second]
+        first, second = first[same], second[same]
+        where = leaf[first]
+        apart = y[first] - y[second]
+        reach, slack = agents.reach[agent], agents.slack[agent]
+        ahead = (apart * cells.side[where] >= 0) & ((cells.side[where] != 0) | (apart == 0))
+        surely = ahead.all(axis=1) & (reach[first] >= reach[second]) & self.context.exact
+        t = (cells.unit[where] * apart).sum(axis=1)
+        e = (cells.widths[where] * np.abs(apart - t[:, None] * cells.dual[where])).sum(axis=1)
+        least = np.minimum(t - e, (t - e) * cells.cosine[where, 0])
+        least += (agents.shift[agent] + reach)[first] - (agents.shift[agent] + reach)[second]
+        surely |= least >= 2 * (slack[first] + slack[second])
+        loose = np.bincount(where[~surely], minlength=len(cells.unit))
+        return Chains(order, loose == 0)
 
     def _outside(self, box: Box) -> Flags:
         """Which boxes have no direction that is allowed, up to the rounding of the rows.
@@ -629,8 +657,9 @@ def _to_tilt(
     most_slope, start = line.copy(), np.where(far, line * share, line)
     passed = found.passed[rows]
     if unsure.any():
+        chains = bounds.chains(cells, leaf[unsure], some.numbers[agent[unsure]])
         open_to = _open_to(bounds.context.limits, passed, leaf[unsure], (weight * reach)[unsure],
-                           some.mass[:, agent[unsure]].T)  # fmt: skip
+                           some.mass[:, agent[unsure]].T, chains)  # fmt: skip
         for slopes, given in zip((least_slope, most_slope), open_to, strict=True):
             slopes[unsure] = np.where(far[unsure] & ~np.isnan(given), given, slopes[unsure])
     kept = far | unsure
@@ -645,7 +674,7 @@ def _to_tilt(
 
 
 def _open_to(
-    limits: Limits, passed: Floats, leaf: Numbers, values: Floats, mass: Floats
+    limits: Limits, passed: Floats, leaf: Numbers, values: Floats, mass: Floats, chains: Chains
 ) -> tuple[Floats, Floats]:
     """The least and the greatest slope for lines of unsure agents; nan where nothing is special.
 
@@ -653,7 +682,7 @@ def _open_to(
     Who is not accepted in any case is beyond it: the line may rise. Where some must be left out,
     nobody is worth more than what takes the place, and no line falls.
     """
-    brought, fate = together(limits, passed, leaf, values, mass)
+    brought, fate = together(limits, passed, leaf, values, mass, chains)
     counted = np.bincount(leaf, weights=np.where(fate == NEVER, 0.0, values), minlength=len(passed))
     crowded = (brought < counted * (1 - ALIKE))[leaf]
     least = np.where(crowded | (fate == NEVER), 0.0, np.nan)
@@ -700,7 +729,7 @@ class _Slopes:
         self.context, self.look = context, look
         self.cells, self.leaves, self.lines = given.cells, given.leaves, given.lines
         self.p = p = context.p
-        unit, dual, widths, _, _, b0, b1 = given.cells
+        unit, dual, widths, _, _, _, b0, b1 = given.cells
         leaf, agent = given.lines.leaf, given.lines.agent
         self.middle = 0.5 * (b0 + b1)[:, 0]
         self.room = 0.5 * (b1 - b0)[:, 0] * (1 + 4 * EPSILON)
@@ -711,6 +740,9 @@ class _Slopes:
         self.slack, self.start = lined.slack[agent], lined.start[agent]
         self.weight, self.reach = lined.weight[agent], lined.reach[agent]
         self.mass = lined.mass[:, agent[given.lines.unsure]].T
+        self.chains = bounds.chains(
+            given.cells, leaf[given.lines.unsure], agent[given.lines.unsure]
+        )
         self.length = sizes_of(y, context.norm)
         self.t = (unit[leaf] * y).sum(axis=1)
         across = y - self.t[:, None] * dual[leaf]
@@ -831,8 +863,9 @@ class _Slopes:
         rejected = np.maximum(-slope * (farthest - reach), 0.0)
         leaf = lines.leaf[unsure]
         brought, _ = together(
-            self.context.limits, self.leaves.passed, leaf, accepted - rejected, self.mass
-        )
+            self.context.limits, self.leaves.passed, leaf, accepted - rejected, self.mass,
+            self.chains,
+        )  # fmt: skip
         others = np.bincount(leaf, weights=rejected, minlength=len(self.rate))
         return np.asarray(brought + others)
 

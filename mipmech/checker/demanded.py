@@ -6,6 +6,7 @@ where the place −1 stands for the number 0.
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from typing import Any
 
@@ -25,7 +26,7 @@ FORMAT = "mipmech/requirements@1"
 EPSILON = 2.0**-53
 
 
-class Demanded:
+class ClaimedRequirements:
     """What a claim demands of rules.
 
     pairs : of places of weights
@@ -57,6 +58,9 @@ class Demanded:
             self._take_parity(content["parity"])
         self.limited = "accepted" in content or self.within is not None
         self.given = bool(self.pairs) or self.limited
+        self.zeros = self._reaching(True) & self._reaching(False)
+        if exact.columns is not None and self.zeros >= exact.columns:
+            reject("the requirements leave every weight at 0")
         self.strict = self._acyclic()
 
     def _take_pairs(self, content: dict[str, Any]) -> None:
@@ -102,9 +106,29 @@ class Demanded:
             reject(f"claim.requirements.{field} names a feature that the planner does not see")
         return value
 
+    def _reaching(self, up: bool) -> frozenset[int]:
+        """The places that must be at least 0, or at most."""
+        found: set[int] = set()
+        waiting = [ZERO]
+        while waiting:
+            here = waiting.pop()
+            for first, second in self.pairs:
+                inside, other = (second, first) if up else (first, second)
+                if inside == here and other not in found | {ZERO}:
+                    found.add(other)
+                    waiting.append(other)
+        return frozenset(found)
+
     def _acyclic(self) -> bool:
-        """Whether some direction meets all pairs with room to spare: no weights must be equal."""
-        above = {place: {b for a, b in self.pairs if a == place} for place in [ZERO, *self.places]}
+        """Whether some direction meets all pairs with room to spare: no weights must be equal.
+
+        Those that must be 0 do not count.
+        """
+        named = {place: ZERO if place in self.zeros else place for place in [ZERO, *self.places]}
+        above: dict[int, set[int]] = {place: set() for place in named.values()}
+        for first, second in self.pairs:
+            if not self.zeros >= {first, second} - {ZERO}:
+                above[named[first]].add(named[second])
         while above:
             last = [place for place, others in above.items() if not others & above.keys()]
             if not last:
@@ -137,12 +161,14 @@ class Demanded:
 
     # ------------------------------------------------------------ in the frame
 
-    def rows(self, frame: Floats, frame_error: float) -> tuple[Floats, Floats]:
+    def rows(
+        self, exact: ExactInstance, frame: Floats, frame_error: float
+    ) -> tuple[Floats, Floats]:
         """Rows a with a·u ≥ 0, (r, k), in the coordinates of the proof, and their rounding.
 
         It is 0 for rows of −1, 0 and 1 that are exact: what they have over a box is then exact too.
         """
-        exact, rows, rooms = self.exact, [], []
+        rows, rooms = [], []
         for pair in self.pairs:
             g = [Fraction(0)] * exact.instance.width
             for place, sign in zip(pair, (1, -1), strict=True):
@@ -150,6 +176,8 @@ class Demanded:
                     g = [a + sign * b for a, b in zip(g, self._reads(place), strict=True)]
             exactly = [dot(fractions(row), g) for row in frame]
             nonzero = [value for value in exactly if value]
+            if not nonzero and exact.columns is not None:
+                continue  # of weights that are 0 by themselves
             if len(nonzero) == 1:  # a multiple of a row is as good
                 exactly = [value / abs(nonzero[0]) for value in exactly]
             row = np.array([float(value) for value in exactly])
@@ -160,7 +188,9 @@ class Demanded:
                 size = up(root(dot(g, self._dual(g)))[1])
                 scale = float(1 / abs(nonzero[0])) if len(nonzero) == 1 else 1.0
                 rounded = 8 * (len(row) + 4) * EPSILON * float(np.abs(row).sum())
-                rooms.append(1.01 * frame_error * size * scale + rounded)
+                # Points of the cube are at most √k long.
+                longest = 1.01 * math.sqrt(len(row))
+                rooms.append(longest * frame_error * size * scale + rounded)
             rows.append(row)
         k = exact.rank
         return np.array(rows).reshape(len(rows), k), np.array(rooms)

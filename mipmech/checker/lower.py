@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import Any
 
 from mipmech.checker.content import number_at, object_at, reject, text_at
-from mipmech.checker.demanded import Demanded
+from mipmech.checker.demanded import ClaimedRequirements
 from mipmech.checker.exact import fractions, root
 from mipmech.checker.witness import ExactInstance
 
@@ -14,7 +14,7 @@ from mipmech.checker.witness import ExactInstance
 def witness_value(
     content: dict[str, Any],
     exact: ExactInstance,
-    demanded: Demanded,
+    demanded: ClaimedRequirements,
     eta: Fraction | None,
     band: Fraction,
 ) -> Fraction | None:
@@ -36,7 +36,8 @@ def witness_value(
     if not any(w):
         reject("the witness has no direction: its weights are all 0")
     threshold = Fraction(number_at(witness, "threshold", "witness."))
-    density, gain, accepted = exact.outcome(w, threshold, demanded.members)
+    density, gain = exact.outcome(w, threshold)
+    accepted = exact.accepted(w, threshold, demanded.members) if demanded.limited else {}
     weights = w
     if demanded.pairs and exact.columns is None:
         weights = fractions(witness["view_weights"])

@@ -20,7 +20,9 @@ FREE, ALWAYS, NEVER = 0, 1, 2
 # What they bring if no set of them may be accepted.
 NONE = -1e300
 # All sets of at most so many agents are tried.
-FEW = 6
+FEW = 8
+# Leaves whose sets are tried at once: some megabytes.
+LEAVES = 512
 # Accepted shares of classes are compared with this much room, for rounding.
 ALIKE = 1e-12
 
@@ -48,8 +50,20 @@ class Limits:
         )
 
 
+@dataclass(frozen=True, eq=False)
+class Chains:
+    """Leaves where the ends of unsure agents are in one order throughout.
+
+    order : (pairs,) array, the pairs leaf by leaf, in each those with the farthest ends first
+    chained : (n,) array, whether that is the order all over the leaf
+    """
+
+    order: Numbers
+    chained: Flags
+
+
 def together(
-    limits: Limits, passed: Floats, leaf: Numbers, values: Floats, mass: Floats
+    limits: Limits, passed: Floats, leaf: Numbers, values: Floats, mass: Floats, chains: Chains
 ) -> tuple[Floats, Numbers]:
     """What unsure agents bring at most in each leaf, NONE if none fit; and the fate of each agent.
 
@@ -83,9 +97,18 @@ def together(
     fits = (most_sum <= limits.high) & (most <= barred_at).all(axis=1)
     counts = np.bincount(leaf, minlength=n)
     hard = ~none & ~fits
+    # Nobody is unsure, and rounding alone says that the others do not fit.
+    hard &= counts > 0
+    if (hard & chains.chained).any():
+        best = _best_starts(
+            limits, passed, leaf, values, mass, chains.order, fate, hard & chains.chained
+        )
+        brought = np.where(hard & chains.chained, best, brought)
+        hard &= ~chains.chained
     few = np.flatnonzero(hard & (counts <= FEW))
-    if len(few):
-        brought[few] = _best_sets(limits, passed, few, counts, values, mass, fate)
+    for start in range(0, len(few), LEAVES):
+        some = few[start : start + LEAVES]
+        brought[some] = _best_sets(limits, passed, some, counts, values, mass, fate)
     many = hard & (counts > FEW)
     if many.any():
         room = limits.high - least_sum
@@ -94,7 +117,8 @@ def together(
         for g in range(classes):
             by_class += _parts(leaf, values / own, mass[:, g], barred_at[:, g] - passed[:, g])
         # Rounding of the sums, many times over.
-        least = np.minimum(in_all, by_class) * (1 + 2.0**-40)
+        least = np.minimum(in_all, by_class)
+        least += np.abs(least) * 2.0**-40
         brought = np.where(many, np.minimum(brought, least), brought)
     return np.where(none, NONE, brought), fate
 
@@ -122,6 +146,37 @@ def _best_sets(
     fate[place[there]] = np.where(
         always[there], ALWAYS, np.where(ever[there], fate[place[there]], NEVER)
     )
+    return np.asarray(best)
+
+
+def _best_starts(
+    limits: Limits, passed: Floats, leaf: Numbers, values: Floats, mass: Floats, order: Numbers,
+    fate: Numbers, which: Flags,
+) -> Floats:  # fmt: skip
+    """The best sets in these leaves, where agents are accepted in one order; NONE if none fits."""
+    n = len(passed)
+    kept = order[which[leaf[order]]]
+    where = leaf[kept]
+    counts = np.bincount(where, minlength=n)
+    starts = np.cumsum(counts) - counts
+
+    def running(columns: Floats) -> Floats:
+        total = np.vstack([np.zeros(columns.shape[1]), np.cumsum(columns, axis=0)])
+        return np.asarray(total[1:] - total[starts[where]])
+
+    held = np.arange(len(kept)) - starts[where] + 1
+    masses = passed[where] + running(mass[kept])
+    fits, worth = limits.fit(masses), running(values[kept][:, None])[:, 0]
+    # Sums of many leaves are rounded together.
+    worth = worth + 2.0**-45 * np.abs(values[kept]).sum()
+    best = np.where(limits.fit(passed), 0.0, NONE)
+    np.maximum.at(best, where[fits], worth[fits])
+    fewest = np.where(limits.fit(passed), 0, len(leaf) + 1)
+    np.minimum.at(fewest, where[fits], held[fits])
+    most = np.where(limits.fit(passed), 0, -1)
+    np.maximum.at(most, where[fits], held[fits])
+    always, never = held <= fewest[where], held > most[where]
+    fate[kept] = np.where(always, ALWAYS, np.where(never, NEVER, fate[kept]))
     return np.asarray(best)
 
 

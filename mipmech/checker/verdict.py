@@ -42,7 +42,7 @@ from mipmech.checker.content import (
     reject,
     text_at,
 )
-from mipmech.checker.demanded import Demanded
+from mipmech.checker.demanded import ClaimedRequirements
 from mipmech.checker.exact import at_least, at_most, down, root
 from mipmech.checker.leaves import Each, highest_bound
 from mipmech.checker.lower import witness_value
@@ -223,6 +223,9 @@ def _check(
     state.said.append(f"the instance has the digest that is claimed ({instance.digest[:16]}…)")
     exact = ExactInstance(instance, state.look)
     claim = _claim(content, exact, state)
+    if claim.demanded.zeros and exact.columns is not None:
+        # Features whose weights must be 0 might as well be hidden.
+        exact = ExactInstance(instance, state.look, claim.demanded.zeros)
     if claim.kind == "density" and exact.norm != "l2":
         reject("a claim about the density at η is for costs with the norm l2")
     if claim.kind == "infeasible":
@@ -246,7 +249,7 @@ def _cells(
     established = _ceiling(exact, claim, state)
     if established > 0:  # else P w_f is exactly 0, and there is nothing to show
         valued = claim.kind != "infeasible"
-        agents = Agents(exact, proof, claim.demanded, claim.eta, claim.band, valued)
+        agents = Agents(exact, proof, claim.eta, claim.band, claim.demanded, valued)
         if exact.norm == "l2":
             error = at_most(agents.frame_error, 2, "e")
             said = f"the frame is an orthonormal basis of what the planner sees, to within {error}"
@@ -309,7 +312,7 @@ class _Claim:
     """What is claimed; eta is None but for density, and upper is below 0 if there is no rule."""
 
     kind: str
-    demanded: Demanded
+    demanded: ClaimedRequirements
     eta: Fraction | None
     band: Fraction
     upper: float
@@ -325,7 +328,7 @@ def _claim(content: dict[str, Any], exact: ExactInstance, state: _State) -> _Cla
     kind = text_at(claim, "kind", "claim.")
     if kind not in ("gain", "density", "infeasible"):
         reject(f"claim.kind is {kind!r}; expected gain, density or infeasible")
-    demanded = Demanded(claim.get("requirements"), exact)
+    demanded = ClaimedRequirements(claim.get("requirements"), exact)
     eta, band = None, Fraction(0)
     state.claim = "greatest gain over all rules on what the planner sees"
     if demanded.given:
@@ -354,7 +357,7 @@ def _claim(content: dict[str, Any], exact: ExactInstance, state: _State) -> _Cla
     return _Claim(kind, demanded, eta, band, upper)
 
 
-def _infeasible(demanded: Demanded, state: _State) -> _Claim:
+def _infeasible(demanded: ClaimedRequirements, state: _State) -> _Claim:
     """The claim that no rule meets the requirements."""
     state.claim = "no rule on what the planner sees meets the requirements"
     if state.level != "proved":

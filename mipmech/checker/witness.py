@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
@@ -31,6 +32,12 @@ NUMBERS = 1 << 16
 ROUNDED = 1e-6
 
 
+# Some agents: ω, times 2^shift, and shift; threshold − w·x, times 2^scale; who moves; and scale.
+Some = tuple[
+    slice, NDArray[np.object_], int, NDArray[np.object_], NDArray[np.bool_], int
+]  # fmt: skip
+
+
 class ExactInstance:
     """The instance in rationals: its costs, what the planner sees of w_f, and what a rule gains.
 
@@ -41,20 +48,21 @@ class ExactInstance:
     reach : (m,) array, ℓ_i, rounded once if costs are given
     """
 
-    def __init__(self, instance: Instance, look: Look) -> None:
+    def __init__(self, instance: Instance, look: Look, zeros: frozenset[int] = frozenset()) -> None:
+        """``zeros`` : columns that count as hidden."""
         self.instance = instance
         self.look = look
         costs = instance.costs
         self.norm: str = costs.norm
         self.quality = fractions(instance.quality)
         view = instance.view
-        self.columns = None if view.columns is None else set(view.columns)
+        self.columns = None if view.columns is None else set(view.columns) - zeros
         given = costs.effort
         self.prices = fractions(given) if given is not None and given.ndim == 1 else None
         self.inverse = _inverse(given, look) if given is not None and given.ndim == 2 else None
         # Independent rows that span what the planner sees; a common factor changes nothing.
         self.rows = [whole(view.matrix[row])[0].tolist() for row in view.rows]
-        self.rank = len(view.rows) if view.columns is None else len(view.columns)
+        self.rank = len(view.rows) if self.columns is None else len(self.columns)
         self.reach = costs.values if costs.given == "reach" else 1 / costs.values
         if self.norm != "l2":
             rates = [abs(rate) for rate in self._prices_apart()]
@@ -218,18 +226,36 @@ class ExactInstance:
             reject("the witness gives weight to a feature that the planner cannot see")
         return w
 
-    def outcome(
+    def outcome(self, w: list[Fraction], threshold: Fraction) -> tuple[Fraction, Fraction]:
+        """Density and gain of the rule w·x ≥ threshold (Lemma 1, without roots)."""
+        total = covered = moved = Fraction(0)
+        for _, weight, shift, distance, inside, scale in self._parts(w, threshold):
+            total += Fraction(int(weight.sum()), 1 << shift)
+            covered += Fraction(int(weight[inside].sum()), 1 << shift)
+            moved += Fraction(int((weight * distance)[inside].sum()), 1 << shift + scale)
+        return covered / total, self.response(w)[1] * moved / total
+
+    def accepted(
         self, w: list[Fraction], threshold: Fraction, members: NDArray[np.int64]
-    ) -> tuple[Fraction, Fraction, dict[int, tuple[Fraction, Fraction]]]:
-        """Density and gain of the rule w·x ≥ threshold (Lemma 1, without roots), and who passes.
+    ) -> dict[int, tuple[Fraction, Fraction]]:
+        """Of each class with weight, the weight that is accepted in the end, and the whole weight.
 
         members : (m,) array, the class of each agent
-
-        Of each class with weight, the weight accepted in the end and the whole weight follow.
         """
-        total = covered = moved = Fraction(0)
         passed: dict[int, tuple[Fraction, Fraction]] = {}
-        square, rise = self.response(w)
+        for part, weight, shift, distance, inside, _ in self._parts(w, threshold):
+            for number in np.unique(members[part]).tolist():
+                own = members[part] == number
+                held, whole_of_it = passed.get(number, (Fraction(0), Fraction(0)))
+                through = own & (inside | (distance < 0))
+                held += Fraction(int(weight[through].sum()), 1 << shift)
+                whole_of_it += Fraction(int(weight[own].sum()), 1 << shift)
+                passed[number] = held, whole_of_it
+        return {number: sums for number, sums in passed.items() if sums[1]}
+
+    def _parts(self, w: list[Fraction], threshold: Fraction) -> Iterator[Some]:
+        """All agents, some at a time."""
+        square, _ = self.response(w)
         # Everything over one power of two (the denominators of floats, and of Bᵀv).
         bits = max(value.denominator for value in [*w, threshold]).bit_length()
         weights = {j: int(value * (1 << bits)) for j, value in enumerate(w) if value}
@@ -237,21 +263,7 @@ class ExactInstance:
         for start in range(0, self.instance.size, step):
             self.look()
             part = slice(start, start + step)
-            weight, shift, distance, inside, scale = self._moves(
-                part, weights, bits, threshold, square
-            )
-            for number in np.unique(members[part]).tolist():
-                own = members[part] == number
-                accepted = own & (inside | (distance < 0))
-                held, whole_of_it = passed.get(number, (Fraction(0), Fraction(0)))
-                held += Fraction(int(weight[accepted].sum()), 1 << shift)
-                whole_of_it += Fraction(int(weight[own].sum()), 1 << shift)
-                passed[number] = held, whole_of_it
-            total += Fraction(int(weight.sum()), 1 << shift)
-            covered += Fraction(int(weight[inside].sum()), 1 << shift)
-            moved += Fraction(int((weight * distance)[inside].sum()), 1 << shift + scale)
-        there = {number: sums for number, sums in passed.items() if sums[1]}
-        return covered / total, rise * moved / total, there
+            yield part, *self._moves(part, weights, bits, threshold, square)
 
     def _moves(
         self, some: slice, weights: dict[int, int], bits: int, threshold: Fraction, square: Fraction

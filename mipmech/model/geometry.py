@@ -97,7 +97,10 @@ class Geometry:
     rounding : RoundingBound
         Bounds on the rounding of the reduction.
     demands : Demands or None
-        What is demanded of rules; None if any rule is allowed.
+        What is demanded of rules; None if any rule is allowed. Features whose weights must be 0
+        then count as hidden.
+    seen : Instance or None
+        The instance without these; None if it is the same.
     """
 
     instance: Instance
@@ -111,6 +114,7 @@ class Geometry:
     unit: float
     rounding: RoundingBound
     demands: Demands | None = None
+    seen: Instance | None = None
 
     @property
     def centre(self) -> Floats:
@@ -159,13 +163,13 @@ class Geometry:
 
         0 means, exactly, that no visible rule changes quality.
         """
-        low, high = sqrt_bounds(seen_square(self.instance))
+        low, high = sqrt_bounds(seen_square(self.seen or self.instance))
         return float((low + high) / 2)
 
     @cached_property
     def p_norm_bounds(self) -> tuple[float, float]:
         """Neighbouring floats around `p_norm` (the same one twice if it is a float)."""
-        low, high = sqrt_bounds(seen_square(self.instance))
+        low, high = sqrt_bounds(seen_square(self.seen or self.instance))
         return round_down(low), round_up(high)
 
     @property
@@ -245,7 +249,12 @@ def geometry_of(sample: object, require: RequirementsLike | None = None) -> Geom
         from mipmech.model.requirements import Requirements, demands_of  # noqa: PLC0415  (it builds on this)
 
         geometry = geometry_of(sample)
-        return replace(geometry, demands=demands_of(geometry.instance, Requirements.of(require)))
+        instance = geometry.instance
+        demands = demands_of(instance, Requirements.of(require))
+        if demands is None or demands.cone is None or not demands.cone.zeros:
+            return replace(geometry, demands=demands)
+        seen = demands.seen(instance)
+        return replace(reduce(seen), instance=instance, demands=demands, seen=seen)
     if isinstance(sample, Geometry):
         return sample
     if isinstance(sample, (str, Path)):

@@ -248,7 +248,7 @@ def test_the_agents_of_a_proof_have_the_scores_that_rules_have(name):
     """N(w) = 1 in rationals, and scores in the frame, for random directions."""
     instance, content, _ = made(name)
     exact = ExactInstance(instance, lambda: None)
-    agents = Agents(exact, content["proof"], None, 0)
+    agents = Agents(exact, content["proof"], None, exact_float(0))
     geometry = reduce(instance)
     random = np.random.default_rng(3)
     for _ in range(20):

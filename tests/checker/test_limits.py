@@ -75,9 +75,9 @@ def test_there_are_looks_in_every_phase(content, monkeypatch):
         return True
 
     assert check(content, SAMPLE, go_on=go_on).accepted
-    for phase in ("_check", "outcome", "sum_of_products", "_unpacked", "_settle", "_tilted"):
+    for phase in ("_check", "_parts", "sum_of_products", "_unpacked", "_settle", "_tilted"):
         assert phase in seen, phase
-    assert seen.count("outcome") == 15
+    assert seen.count("_parts") == 15
     assert seen.count("sum_of_products") >= 30
     assert seen.count("_settle") > 100
     assert seen.count("_unpacked") >= len(content["proof"]["tree"]) // 50

@@ -9,10 +9,11 @@ from typing import Any
 from mipmech.model.grading import Recount
 from mipmech.model.instance import Instance
 from mipmech.model.mechanism import Mechanism
-from mipmech.model.requirements.directions import Cone, places_of, weights_of
+from mipmech.model.requirements.acceptance import Shares
+from mipmech.model.requirements.directions import DirectionCone, places_of, weights_of
 from mipmech.model.requirements.kind import Failure
 from mipmech.model.requirements.required import Requirements
-from mipmech.model.requirements.shares import Shares
+from mipmech.model.view import from_visible
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,7 +24,7 @@ class Demands:
     ----------
     instance : Instance
     requirements : Requirements
-    cone : Cone or None
+    cone : DirectionCone or None
         The directions that are allowed; None if all are.
     shares : Shares or None
         Limits on who is accepted; None if there are none.
@@ -31,7 +32,7 @@ class Demands:
 
     instance: Instance
     requirements: Requirements
-    cone: Cone | None
+    cone: DirectionCone | None
     shares: Shares | None
 
     def failures(self, found: Recount) -> list[Failure]:
@@ -57,6 +58,20 @@ class Demands:
             The exact outcome of the rule.
         """
         return not self.failures(found)
+
+    def seen(self, instance: Instance) -> Instance:
+        """The instance without the features whose weights must be 0, if the planner sees features.
+
+        Parameters
+        ----------
+        instance : Instance
+            The sample.
+        """
+        columns = instance.view.columns
+        if self.cone is None or columns is None:
+            return instance
+        kept = [column for column in columns if column not in self.cone.zeros]
+        return replace(instance, view=from_visible(kept, instance.width))
 
     def facts(self, found: Recount | None) -> dict[str, Any]:
         """What is demanded, and the figures of a rule that it speaks of, for ``--json``.
@@ -139,7 +154,7 @@ def demands_of(instance: Instance, requirements: Requirements | None) -> Demands
     for kind in requirements:
         kind.check(instance)
     pairs = list(dict.fromkeys(pair for kind in requirements for pair in kind.pairs(instance)))
-    cone = Cone(places_of(instance), tuple(pairs)) if pairs else None
+    cone = DirectionCone(places_of(instance), tuple(pairs)) if pairs else None
     if cone is not None:
         cone.check()
     shares = Shares.of(instance, requirements.accepted, requirements.parity)

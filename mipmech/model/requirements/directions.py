@@ -51,7 +51,7 @@ def weight_names(instance: Instance) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Cone:
+class DirectionCone:
     """The directions with weight a ≥ weight b for all pairs (a, b).
 
     places : the weights that there are
@@ -80,14 +80,18 @@ class Cone:
         return [frozenset(whole.nodes[node]["members"]) for node in order]
 
     @property
+    def zeros(self) -> frozenset[int]:
+        """The weights that must be 0."""
+        return next(group for group in self._together if ZERO in group) - {ZERO}
+
+    @property
     def open(self) -> bool:
-        """Whether some direction meets every pair strictly: none are forced to be equal."""
-        return all(len(group) == 1 for group in self._together)
+        """Whether some direction meets strictly what is not met by weights that must be 0."""
+        return all(len(group) == 1 or ZERO in group for group in self._together)
 
     def check(self) -> None:
         """Refuse a cone without any direction."""
-        zero = next(group for group in self._together if ZERO in group)
-        if zero >= set(self.places):
+        if self.zeros >= set(self.places):
             raise InputError(
                 "leave every weight at 0, so no rule is left: nonnegative, nonpositive and order"
                 " contradict each other; drop one of them",
@@ -141,6 +145,16 @@ class Cone:
             result[j] = value[where[j]]
         return result
 
+    def rim(self, weights: Sequence[float]) -> DirectionCone:
+        """The side of the cone that some of its weights lie on: what is equal there stays so."""
+        equal = [
+            (below, above)
+            for above, below in self.pairs
+            if (0.0 if above == ZERO else weights[above])
+            == (0.0 if below == ZERO else weights[below])
+        ]
+        return DirectionCone(self.places, tuple(dict.fromkeys((*self.pairs, *equal))))
+
     def tightened(self, weights: Sequence[float]) -> Iterator[list[float]]:
         """Weights in the cone with one more pair equal, for each pair that is not: on its rim.
 
@@ -149,7 +163,7 @@ class Cone:
         for above, below in self.pairs:
             high, low = (0.0 if j == ZERO else weights[j] for j in (above, below))
             if high != low:
-                yield Cone(self.places, (*self.pairs, (below, above))).repaired(weights)
+                yield DirectionCone(self.places, (*self.pairs, (below, above))).repaired(weights)
 
     def _above_zero(self) -> set[int]:
         """The weights that are at least 0, but for those that must be 0."""
@@ -173,7 +187,7 @@ def _mean(values: Sequence[float], places: Sequence[int]) -> float:
     return sum(values[j] for j in places) / len(places) if places else 0.0
 
 
-def reduced_rows(geometry: Geometry, cone: Cone) -> tuple[Floats, Floats]:
+def reduced_rows(geometry: Geometry, cone: DirectionCone) -> tuple[Floats, Floats]:
     """The cone in reduced coordinates: a·u ≥ 0 for rows a, (r, k), each off by at most its room.
 
     The room, (r,), is 0 where a row is exact: a multiple of one coordinate, or a difference of two.
@@ -182,7 +196,7 @@ def reduced_rows(geometry: Geometry, cone: Cone) -> tuple[Floats, Floats]:
     ----------
     geometry : Geometry
         The sample in reduced coordinates.
-    cone : Cone
+    cone : DirectionCone
         Of the same instance.
     """
     if geometry.transfer is None:
@@ -192,9 +206,13 @@ def reduced_rows(geometry: Geometry, cone: Cone) -> tuple[Floats, Floats]:
         back = np.asarray(np.linalg.inv(geometry.transfer))
         size = np.full(back.shape[1], float(np.linalg.norm(back)))
     table = cone.rows(back.shape[1])
+    if geometry.transfer is None:  # weights that are 0 by themselves demand nothing
+        table = table[(table @ back.T).any(axis=1)]
     rows = table @ back.T
     exact = geometry.rounding.basis == 0 and bool(((back != 0).sum(axis=1) == 1).all())
-    room = (geometry.rounding.back + 64 * EPSILON) * (np.abs(table) @ size)
+    # Points of a cube are at most √k long.
+    longest = np.sqrt(geometry.rank)
+    room = longest * (geometry.rounding.back + 64 * EPSILON) * (np.abs(table) @ size)
     single: Flags = (rows != 0).sum(axis=1) == 1
     rows[single] = np.sign(rows[single])
     whole = np.isin(rows, (-1.0, 0.0, 1.0)).all(axis=1)

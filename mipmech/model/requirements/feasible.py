@@ -17,8 +17,8 @@ import numpy as np
 from mipmech.model.edge_of_reach import steady
 from mipmech.model.grading import ExactDirection, Recount
 from mipmech.model.mechanism import Mechanism
+from mipmech.model.requirements.acceptance import Shares
 from mipmech.model.requirements.demands import Demands
-from mipmech.model.requirements.shares import Shares
 from mipmech.model.thresholds import of_usual_length, soft_profile, step_inward
 from mipmech.rationals import exact_sum
 from mipmech.tolerances import EPSILON, STEADY_LOSS

@@ -18,7 +18,13 @@ from mipmech import validation
 from mipmech.errors import InputError, did_you_mean, shorten
 from mipmech.model.grading import Recount
 from mipmech.model.instance import Instance
-from mipmech.model.requirements.directions import Cone, Pair, places_of, weight_names, weights_of
+from mipmech.model.requirements.directions import (
+    DirectionCone,
+    Pair,
+    places_of,
+    weight_names,
+    weights_of,
+)
 
 # A feature by name or number, or the number of a row of the view.
 Feature = str | int
@@ -47,7 +53,7 @@ class Failure:
         return {"requirement": self.field, "by": float(self.by), "what": self.what}
 
 
-class Kind(Protocol):
+class RequirementKind(Protocol):
     """A requirement of some kind.
 
     Attributes
@@ -144,6 +150,6 @@ def missed_pairs(
 ) -> list[Failure]:
     """The pairs of weights that a rule fails, each with its words."""
     weights = weights_of(found.instance, found.mechanism)
-    cone = Cone(places_of(found.instance), tuple(pairs))
+    cone = DirectionCone(places_of(found.instance), tuple(pairs))
     missed = [(cone.missed(pair, weights), text) for pair, text in zip(pairs, words, strict=True)]
     return [Failure(field, by, text) for by, text in missed if by]

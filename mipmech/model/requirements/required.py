@@ -12,7 +12,7 @@ from mipmech import untrusted, validation
 from mipmech.errors import InputError, did_you_mean, shorten
 from mipmech.model import tables
 from mipmech.model.requirements.accepted import Accepted
-from mipmech.model.requirements.kind import Kind
+from mipmech.model.requirements.kind import RequirementKind
 from mipmech.model.requirements.order import Order
 from mipmech.model.requirements.own import Own
 from mipmech.model.requirements.parity import Parity
@@ -74,7 +74,7 @@ class Requirements:
         given += [f"own={[own.name for own in self.own]!r}"] if self.own else []
         return f"Requirements({', '.join(given)})"
 
-    def __iter__(self) -> Iterator[Kind]:
+    def __iter__(self) -> Iterator[RequirementKind]:
         """Those that are given, without those of the user's own."""
         return iter([value for field in KINDS if (value := getattr(self, field)) is not None])
 

@@ -51,8 +51,13 @@ def restricted(
         mass = np.zeros((len(totals), len(agents)))
         mass[classes, np.arange(len(agents))] = shares.mass[agents]
         limits = np.array([shares.low, shares.high, float(shares.within)])
-        allowed = replace(allowed, mass=mass, totals=totals.astype(np.float64), limits=limits)
-        return _merged(replace(problem, allowed=allowed), alike(geometry.instance, agents))
+        # A feature less the centre, times a price, over a power of two: sums would be rounded.
+        exact = part is None and geometry.transfer is None and geometry.rounding.basis == 0
+        allowed = replace(
+            allowed, mass=mass, totals=totals.astype(np.float64), limits=limits, exact=exact
+        )
+        seen = geometry.seen or geometry.instance
+        return _merged(replace(problem, allowed=allowed), alike(seen, agents))
     return replace(problem, allowed=allowed)
 
 

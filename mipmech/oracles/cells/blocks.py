@@ -29,7 +29,7 @@ Symbols = NDArray[np.uint8]
 
 
 @dataclass(frozen=True, eq=False)
-class Allowed:
+class Restriction:
     """Which rules are allowed, as the compiled code takes it.
 
     mass : (c, m) array of whole numbers, the mass of every agent in every class; c = 0 if it does
@@ -40,6 +40,7 @@ class Allowed:
     rows : (r, d) array; shift, room : (r,) arrays: for each row a·v + shift ≥ 0 is demanded, where
         the left side is known to within room
     strict : whether some direction meets all rows with room to spare
+    exact : whether no difference of two agents has a coordinate of the wrong sign
     """
 
     mass: Floats
@@ -49,19 +50,20 @@ class Allowed:
     shift: Floats
     room: Floats
     strict: bool
+    exact: bool = False
 
     @classmethod
-    def all(cls, dimension: int, agents: int) -> Allowed:
+    def all(cls, dimension: int, agents: int) -> Restriction:
         """Every rule is."""
         none = np.empty(0)
         rows = np.empty((0, dimension))
         return cls(np.empty((0, agents)), none, np.zeros(3), rows, none, none, strict=False)
 
-    def only(self, agents: Agents | Numbers) -> Allowed:
+    def only(self, agents: Agents | Numbers) -> Restriction:
         """The same with only these agents."""
         return replace(self, mass=np.take(self.mass, agents, axis=1))
 
-    def sampled(self, agents: Agents | Numbers) -> Allowed:
+    def sampled(self, agents: Agents | Numbers) -> Restriction:
         """About the same for a sample of the agents: limits are as large a share of it."""
         if not len(self.totals):
             return self.only(agents)
@@ -105,11 +107,11 @@ class CellProblem:
     finest: float = 2.0**-46
     norm: int = kernel.L2
     boxes: Floats | None = None
-    allowed: Allowed = None  # type: ignore[assignment]  # every rule
+    allowed: Restriction = None  # type: ignore[assignment]  # every rule
 
     def __post_init__(self) -> None:
         if self.__dict__["allowed"] is None:
-            object.__setattr__(self, "allowed", Allowed.all(*self.y.shape))
+            object.__setattr__(self, "allowed", Restriction.all(*self.y.shape))
 
     @cached_property
     def lengths(self) -> Floats:
@@ -335,6 +337,7 @@ def search(problem: CellProblem, block: Block, orders: Orders) -> Searched:
         np.empty(m), *_sorting(m),
         np.empty(classes), np.empty(m, np.int64), np.empty(m), np.empty(m, np.int64),
         np.empty((3, classes)), np.empty(m), np.empty(rows, np.bool_), np.empty(rows),
+        np.empty(m, np.int64), np.array([-1, int(allowed.exact)]),
         code, left, agents, best,
     )  # fmt: skip
     left = left[:opened].copy()

@@ -102,6 +102,8 @@ LEAST_GAP = 1e-8
 TIED = 20_000_000
 # The room that a search leaves for the checker, which rounds in another way.
 ROOM = 2e-9
+# Rounds of smaller and smaller steps along a side of the cone, and steps in each.
+RIM_ROUNDS, RIM_TRIES, RIM_SHRINK = 30, 30, 0.6
 # Scores computed for a first look at facets, and directions of each at least.
 LOOK, LEAST_LOOK = 500_000, 20
 # Products and roots of floats, many times over.
@@ -353,6 +355,8 @@ class GainSearch:
             found = steady_feasible(demands, met, self.most_loss)
             if self.best.recount is None or found.gain > self.best.recount.gain:
                 found = self._on_rims(demands, found)
+                if geometry.norm != "l2":
+                    found = self._along_rim(demands, found)
         self.best.offer(found)
         return max(0.0, round_down(found.gain / Fraction(geometry.unit)))
 
@@ -365,6 +369,36 @@ class GainSearch:
                 break
             found = steady_feasible(demands, better, self.most_loss)
         return found
+
+    def _along_rim(self, demands: Demands, found: Recount) -> Recount:
+        """The rule, or a better one on the same side of the cone; fixed seed.
+
+        The rates of l1 and linf jump there, so nothing inside tells where on it to look.
+        """
+        geometry, cone = self.geometry, demands.cone
+        rim = None if cone is None else cone.rim(found.mechanism.weights)
+        if rim is None or rim == cone:
+            return found
+        random = np.random.default_rng(0)
+        weights = np.array(found.mechanism.weights)
+        free = np.zeros(len(weights))
+        free[list(rim.places)] = np.abs(weights).max()
+        best, step = 0.0, 0.5
+        for _ in range(RIM_ROUNDS):
+            tries = weights + step * free * random.standard_normal((RIM_TRIES, len(weights)))
+            inside = np.array([weights, *(rim.repaired(w) for w in tries.tolist())])
+            inside = inside[inside.any(axis=1)]
+            v = self.problem.unit(inside @ geometry.inverse.T)
+            values = self.problem.values(v)
+            best, weights = float(values.max()), inside[int(values.argmax())]
+            step *= RIM_SHRINK
+        if best <= self.search.best:
+            return found
+        weights = weights / geometry.length(geometry.inverse @ weights)
+        graded = best_feasible(demands, Mechanism(tuple(weights.tolist()), 0.0))
+        if graded is None or graded.gain <= found.gain:
+            return found
+        return steady_feasible(demands, graded, self.most_loss)
 
     def _put_right(self, v: Floats) -> Floats:
         """Directions, (n, k), as near ones in the cone that is demanded."""

@@ -57,7 +57,7 @@ MOST_TILTED = 64
 # rounding would take over.
 SHORTEST = 2.0**-44
 # Sets of open agents are tried one by one if there are no more of them than this.
-FEW_SETS = 6
+FEW_SETS = 8
 # An open agent may go either way, is accepted in any case, or is not accepted in any case.
 FREE, ALWAYS, NEVER = 0, 1, 2
 # What agents bring together if no set of them may be accepted.
@@ -242,7 +242,8 @@ def _ranges(y, shift, slack, start, count, unit, dual, widths, cosine, t, low, h
 
 @_inner
 def _together(  # type: ignore[no-untyped-def]
-    values, unsure, unknown, out, mass, passed, totals, limits, fate, memory, keys, order, spare
+    values, unsure, unknown, out, mass, passed, totals, limits, fate, memory, keys, order, spare,
+    y, reach, slack, centre, unit, dual, widths, cosine, centres, halves, level, chain, state,
 ):  # fmt: skip
     """The most that unsure agents bring together, accepted within the limits; NONE if none fit.
 
@@ -290,12 +291,24 @@ def _together(  # type: ignore[no-untyped-def]
         if barred:
             total -= values[i]
             values[i] = 0.0
-        keys[i] = -values[i] / own
     if fits:
         return total
+    if state[0] < 0:
+        state[0] = _chained(
+            unsure, unknown, out, y, reach, slack, centre, unit, dual, widths, cosine, centres,
+            halves, level, state[1] == 1, keys, chain, spare,
+        )  # fmt: skip
+    if state[0] == 1:
+        return _best_start(
+            values, unsure, unknown, out, mass, passed, totals, limits, fate, memory, chain
+        )
     if unknown <= FEW_SETS:
         return _best_set(values, unsure, unknown, out, mass, passed, totals, limits, fate, memory)
     for i in range(unknown):
+        own = 0.0
+        for g in range(classes):
+            own += mass[g, out + unsure[i]]
+        keys[i] = -values[i] / own
         order[i] = i
     _sort(order, keys, spare, unknown)
     # In all, and class by class: parts of agents count.
@@ -314,6 +327,70 @@ def _together(  # type: ignore[no-untyped-def]
         in_all -= keys[i] * max(0.0, min(own, room))
         room -= own
     return min(total, in_all, by_class)
+
+
+@_inner
+def _chained(  # type: ignore[no-untyped-def]
+    unsure, unknown, out, y, reach, slack, centre, unit, dual, widths, cosine, centres, halves,
+    level, exact, keys, chain, spare,
+):  # fmt: skip
+    """Whether the ends of unsure agents are in one order all over the cell; it goes to ``chain``.
+
+    exact : whether coordinates have the signs of what they are rounded from, also differences
+    """
+    d = unit.shape[0]
+    for i in range(unknown):
+        chain[i] = i
+        keys[i] = -(centre[unsure[i]] + reach[out + unsure[i]])
+    _sort(chain, keys, spare, unknown)
+    for place in range(1, unknown):
+        first, second = out + unsure[chain[place - 1]], out + unsure[chain[place]]
+        ahead = exact and reach[first] >= reach[second]
+        t = 0.0
+        for j in range(d):
+            apart = y[j, first] - y[j, second]
+            t += unit[j] * apart
+            positive = apart >= 0.0 and centres[level, j] >= halves[level, j]
+            negative = apart <= 0.0 and centres[level, j] <= -halves[level, j]
+            ahead = ahead and (apart == 0.0 or positive or negative)
+        if ahead:
+            continue
+        e = 0.0
+        for j in range(d):
+            e += widths[j] * abs(y[j, first] - y[j, second] - t * dual[j])
+        least = t - e
+        if least > 0.0:
+            least *= cosine
+        least += reach[first] - reach[second]
+        # Shifts are part of the scores at the centre.
+        least += centre[unsure[chain[place - 1]]] - centre[unsure[chain[place]]] - t
+        if least < 2.0 * (slack[first] + slack[second]):
+            return 0
+    return 1
+
+
+@_inner
+def _best_start(values, unsure, unknown, out, mass, passed, totals, limits, fate, memory, chain):  # type: ignore[no-untyped-def]
+    """`_together`, if agents are accepted in one order: so many from the start of the chain."""
+    classes = totals.shape[0]
+    best, value = NONE, 0.0
+    fewest, most = unknown + 1, -1
+    for g in range(classes):
+        memory[2, g] = passed[g]
+    for held in range(unknown + 1):
+        if held > 0:
+            value += values[chain[held - 1]]
+            for g in range(classes):
+                memory[2, g] += mass[g, out + unsure[chain[held - 1]]]
+        if _fits(memory, 2, totals, limits):
+            best = max(best, value)
+            fewest, most = min(fewest, held), held
+    for place in range(unknown):
+        if place < fewest:
+            fate[chain[place]] = ALWAYS
+        elif place >= most:
+            fate[chain[place]] = NEVER
+    return best
 
 
 @_inner
@@ -364,7 +441,7 @@ def _bound(  # type: ignore[no-untyped-def]
     kind, norm, y, shift, slack, reach, weight, mass, index, start, count, out,
     unit, dual, widths, cosine, out_by, out_share, b0, b1, p, sums, level, inside, effects, work,
     centre, lows, highs, lengths, finest, fastest, totals, limits, passed, unsure, values, fate,
-    memory, keys, order, spare,
+    memory, keys, order, spare, centres, halves, chain, state,
 ):  # fmt: skip
     """Bound a node.
 
@@ -383,6 +460,7 @@ def _bound(  # type: ignore[no-untyped-def]
     d = unit.shape[0]
     classes = totals.shape[0]
     unknown = 0
+    state[0] = -1
     for g in range(classes):
         passed[g] = 0.0
     _ranges(y, shift, slack, start, count, unit, dual, widths, cosine, centre, lows, highs)
@@ -490,13 +568,15 @@ def _bound(  # type: ignore[no-untyped-def]
         inside[j] += sums[level, j]
     for g in range(classes):
         passed[g] += sums[level, d + 2 + g]
+    brought = 0.0
     if classes > 0:
         brought = _together(
             values, unsure, unknown, out, mass, passed, totals, limits, fate, memory, keys, order,
-            spare,
+            spare, y, reach, slack, centre, unit, dual, widths, cosine, centres, halves, level,
+            chain, state,
         )  # fmt: skip
         if brought == NONE:
-            return -1.0, kept, ends, rough, unknown
+            return -1.0, kept, ends, rough, unknown, brought
         alone += brought
         constant += brought
     if kind == DENSITY:
@@ -504,7 +584,7 @@ def _bound(  # type: ignore[no-untyped-def]
         effects[0] = (b1 - b0) * heavy
         for j in range(d):
             effects[1 + j] = (2.0 * effects[1 + j] + widths[j] * along) * widths[j]
-        return bound, kept, ends, rough, unknown
+        return bound, kept, ends, rough, unknown, brought
     low, _ = _range(inside, unit, dual, widths, cosine)
     first = inside[0] * b1 - inside[1] - low + alone
     for j in range(d + 2):
@@ -530,7 +610,7 @@ def _bound(  # type: ignore[no-untyped-def]
     if kind == GAIN:
         rate = fastest
         if rate <= 0.0:
-            return 0.0, kept, ends, rough, unknown
+            return 0.0, kept, ends, rough, unknown, brought
         t = 0.0
         for j in range(d):
             t += unit[j] * p[j]
@@ -544,7 +624,7 @@ def _bound(  # type: ignore[no-untyped-def]
             if change > FINEST_RATE * rate:
                 rough = True
         bound *= rate
-    return bound, kept, ends, rough, unknown
+    return bound, kept, ends, rough, unknown, brought
 
 
 @_inner
@@ -552,7 +632,8 @@ def _tilted_bound(  # type: ignore[no-untyped-def]
     kind, norm, y, shift, slack, reach, weight, mass, lengths, out, kept, unit, dual, widths,
     cosine, b0, b1, p, sums, level, total, pull, residual, slopes, offers, places,
     centre, lows, highs, touch, slowest_rate, fastest, totals, limits, passed, unsure, unknown,
-    values, fate, memory, keys, order, spare, rows, row_shift, row_room, straddling, multipliers,
+    brought, values, fate, memory, keys, order, spare, rows, row_shift, row_room, straddling,
+    multipliers, centres, halves, chain, state,
 ):  # fmt: skip
     """The bound with tilted estimates (see `engine`).
 
@@ -560,12 +641,8 @@ def _tilted_bound(  # type: ignore[no-untyped-def]
     """
     d = unit.shape[0]
     classes = totals.shape[0]
-    brought, most_brought = 0.0, 0.0
+    most_brought = 0.0
     if classes > 0:
-        brought = _together(
-            values, unsure, unknown, out, mass, passed, totals, limits, fate, memory, keys, order,
-            spare,
-        )  # fmt: skip
         for i in range(unknown):
             if fate[i] != NEVER:
                 most_brought += values[i]
@@ -745,7 +822,8 @@ def _tilted_bound(  # type: ignore[no-untyped-def]
             values[i] = accepted - rejected
         brought = _together(
             values, unsure, unknown, out, mass, passed, totals, limits, fate, memory, keys, order,
-            spare,
+            spare, y, reach, slack, centre, unit, dual, widths, cosine, centres, halves, level,
+            chain, state,
         )  # fmt: skip
         if brought == NONE:
             return -1.0
@@ -957,7 +1035,7 @@ def search_block(  # type: ignore[no-untyped-def]
     cut, factor, finest, touch, budget, most_left, most_agents_left,
     unit, dual, widths, effects, work, inside, pull, residual, slopes, offers, places,
     mid_scores, low_scores, high_scores, by_score, by_end, spare,
-    passed, unsure, values, fate, memory, keys, straddling, multipliers,
+    passed, unsure, values, fate, memory, keys, straddling, multipliers, chain, state,
     code, left, left_agents, best_v,
 ):  # fmt: skip
     """Search a block depth-first until everything is closed or the budget (agents seen) is spent.
@@ -1000,12 +1078,12 @@ def search_block(  # type: ignore[no-untyped-def]
             slowest, fastest = _rates(
                 norm, p, unit, dual, widths, cosine, centres, halves, level, rows.shape[0] > 0
             )
-            value, kept, ends, rough, unknown = _bound(
+            value, kept, ends, rough, unknown, brought = _bound(
                 kind, norm, y, shift, slack, reach, weight, mass, index, start, count, out,
                 unit, dual, widths, cosine, out_by, out_share, lows[level], highs[level], p,
                 sums, level, inside, effects, work, mid_scores, low_scores, high_scores, lengths,
                 finest, fastest, totals, limits, passed, unsure, values, fate, memory, keys,
-                by_score, spare,
+                by_score, spare, centres, halves, chain, state,
             )  # fmt: skip
             if outside:
                 ends = False
@@ -1016,8 +1094,9 @@ def search_block(  # type: ignore[no-untyped-def]
                     unit, dual, widths, cosine, lows[level], highs[level], p, sums, level,
                     work, pull, residual, slopes, offers, places,
                     mid_scores, low_scores, high_scores, touch, slowest, fastest,
-                    totals, limits, passed, unsure, unknown, values, fate, memory, keys, by_score,
-                    spare, rows, row_shift, row_room, straddling, multipliers,
+                    totals, limits, passed, unsure, unknown, brought, values, fate, memory, keys,
+                    by_score, spare, rows, row_shift, row_room, straddling, multipliers,
+                    centres, halves, chain, state,
                 )  # fmt: skip
                 seen += 3 * kept
                 if other < value:
