@@ -125,6 +125,22 @@ def test_errors_in_a_file_name_it_also_if_they_show_only_on_the_instance(capsys,
     assert err.startswith("error: parity: names the groups 'rice'")
 
 
+@pytest.mark.parametrize("command", ["solve", "oracle", "compare", "frontier"])
+def test_other_commands_read_the_same_options(capsys, people, command):
+    status, out, err = run(capsys, command, people, "--order", "gpa", "--accepted", "0:1:3")
+    assert (status, out) == (2, "")
+    assert err.startswith(("error: order, row 0: has 'gpa'", "error: accepted: has '0:1:3'"))
+    _, out, _ = run(capsys, command, "--help")
+    assert "--parity" in out.partition("\nRequirements on rules:\n")[2]
+
+
+def test_a_certificate_at_one_eta_does_not_know_requirements(capsys, people, tmp_path):
+    options = ("--eta-fraction", "0.9", "--oracle", "cells", "--out", tmp_path / "proof.json")
+    status, _, err = run(capsys, "oracle", people, *options, "--accepted", "0,0.3")
+    assert status == 2
+    assert "out: is of all rules with this η, and does not know requirements" in err
+
+
 def test_help_puts_them_under_a_heading(capsys):
     _, out, _ = run(capsys, "certify", "--help")
     usual, _, section = out.partition("\nRequirements on rules:\n")
