@@ -110,6 +110,13 @@ class Budget:
         return replace(self, seconds=timer.left)
 
 
+def noting(watch: Callable[[Event], None] | None, note: str) -> Callable[[Event], None] | None:
+    """A watch that says of which part of the work it hears."""
+    if watch is None:
+        return None
+    return lambda event: watch(replace(event, note=f"{note}; {event.note}".rstrip("; ")))
+
+
 def _check(field: str, value: object, least: int, kind: type) -> None:
     """Refuse what is no number, or one that is too small; booleans are no numbers."""
     if not isinstance(value, kind) or isinstance(value, bool):

@@ -18,14 +18,14 @@ from typing import Any
 
 import typer.main
 
-from mipmech.cli import bench, design, grade, new, studies
+from mipmech.cli import bench, design, frontier, grade, new, studies
 from mipmech.cli.shell import app
 from mipmech.errors import InputError
 from mipmech.files import reason
 from mipmech.text import printable
 
 # The commands, in the order of `mipmech --help`; importing their modules has made them known.
-COMMANDS = (new, design, grade, studies, bench)
+COMMANDS = (new, design, frontier, grade, studies, bench)
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -12,6 +13,7 @@ import typer
 
 from mipmech.budget import Budget
 from mipmech.cli.folds import Folds, FoldSeed, check_options, first_part, folded, on_folds
+from mipmech.cli.requirements import Required, asked_for, demanding
 from mipmech.cli.shell import (
     InstanceFile,
     Movers,
@@ -37,10 +39,12 @@ from mipmech.design.certificate import DEFAULT_GAP, certify_density
 from mipmech.design.checking import check as check_certificate
 from mipmech.design.describe import describe
 from mipmech.design.movers import save_movers
-from mipmech.design.printed import PrintedRule, check_digits, printed
+from mipmech.design.price import dropped_sets, prices
+from mipmech.design.printed import Measure, PrintedRule, check_digits, printed
+from mipmech.design.relaxing import QUICK, feasible_without
 from mipmech.errors import InputError, shorten
 from mipmech.model import families
-from mipmech.model.geometry import Geometry, reduce
+from mipmech.model.geometry import Geometry, geometry_of
 from mipmech.model.instance import Instance
 from mipmech.oracles.base import Answer, Oracle, infeasible
 from mipmech.oracles.call import eta_of
@@ -99,9 +103,10 @@ Digits = Annotated[
 
 def _printed(found: Any, digits: int | None) -> PrintedRule | None:
     """The rule of a result, in so many digits."""
-    if digits is None or found.recount is None:
+    demands = getattr(found, "demands", None)
+    if found.recount is None or (digits is None and demands is None):
         return found.printed  # type: ignore[no-any-return]
-    return printed(found.recount, digits)
+    return printed(found.recount, digits, demands=demands)
 
 
 def _oracle(name: str, **options: Any) -> Oracle:
@@ -115,9 +120,11 @@ def _digits(rule: PrintedRule | None) -> dict[str, Any]:
 
 
 @command()
+@demanding
 def oracle(
     shell: Shell,
     instance: InstanceFile,
+    require: Required,
     eta: Annotated[float | None, typer.Option("--eta", help="η = u·P w_f, absolute.")] = None,
     eta_fraction: Annotated[
         float | None,
@@ -151,7 +158,11 @@ def oracle(
         raise InputError(f"is {gap}; give 0 or more", field="gap")
     check_outputs([instance], out=out, write_model=write_model, plot=plot)
     with shell.saying(f"reading {instance}"):
-        geometry = reduce(Instance.load(instance))
+        sample = Instance.load(instance)
+        geometry = geometry_of(sample, require(sample))
+    if out is not None and geometry.demands is not None:
+        said = "is of all rules with this η, and does not know requirements; leave one of them out"
+        raise InputError(said, file=out, field="out")
     value = eta_of(geometry, eta, eta_fraction)
     if write_model is not None:
         return _write_model(shell, asked, geometry, value, write_model)
@@ -165,7 +176,8 @@ def oracle(
             proof = certify_density(geometry, value, budget)
             answer = _answer_of(proof, asked, value)
     kept = None if proof is None else shell.keep(out, "out", proof.save)
-    picture = shell.draw(answer.recount, plot, "gain" if answer.soft else "density")
+    measure: Measure = "gain" if answer.soft else "density"
+    picture = shell.draw(answer.recount, plot, measure, geometry.demands)
     status = answer.status_at(gap)
     content = {
         **answer.to_dict(),
@@ -201,9 +213,11 @@ def _write_model(shell: Shell, asked: Oracle, geometry: Geometry, eta: float, pa
 
 
 @command()
+@demanding
 def solve(
     shell: Shell,
     instance: InstanceFile,
+    require: Required,
     epsilon: Annotated[
         float | None,
         typer.Option("--epsilon", help="Additive loss in units of gain [5 % of the ceiling]."),
@@ -245,6 +259,7 @@ def solve(
     asked = _oracle(name, norm=norm, segments=segments, solver=solver)
     with shell.saying(f"reading {instance}"):
         sample = Instance.load(instance)
+        required = asked_for(require(sample))
 
     def design(part: Instance, budget: Budget) -> algorithm1.Solution:
         return algorithm1.solve(
@@ -257,6 +272,7 @@ def solve(
             thresholds=thresholds,
             skip=skip,
             budget=budget,
+            **required,
         )
 
     with shell.following(name, answering) as watch:
@@ -275,9 +291,11 @@ def solve(
 
 
 @command()
+@demanding
 def certify(
     shell: Shell,
     instance: InstanceFile,
+    require: Required,
     gap: Annotated[
         float, typer.Option("--gap", help="The relative gap (upper − lower)/upper to reach.")
     ] = DEFAULT_GAP,
@@ -292,6 +310,10 @@ def certify(
         str | None,
         typer.Option("--against", help="Compare with the rules of these oracles: milp,projection"),
     ] = None,
+    priced: Annotated[
+        bool,
+        typer.Option("--price", help="What the requirements cost: without each, and without any."),
+    ] = False,
     movers: Movers = None,
     digits: Digits = None,
     folds: Folds = None,
@@ -315,19 +337,39 @@ def certify(
     check_outputs([instance], out=out, movers=movers, plot=plot)
     with shell.saying(f"reading {instance}"):
         sample = Instance.load(instance)
+        required = require(sample)
+    if priced and required is None:
+        raise InputError("says nothing without requirements; add --accepted 0,0.3", field="price")
+    searches = 1 if required is None or not priced else len(dropped_sets(required))
     check_costs(names, sample)
     used = (1 if helped else cores()) if threads is None else threads
     with chosen_executor(workers, scheduler, local_cluster) as executor:
-        design = partial(_certified, gap=gap, engine=engine, executor=executor)
+        design = partial(_certified, require=required, gap=gap, engine=engine, executor=executor)
         with shell.following("certify", closing_in) as watch:
-            found = design(sample, first_part(sample, folds, shell.budget(used, watch)))
+            budget = first_part(sample, folds, shell.budget(used, watch))
+            found = design(sample, replace(budget, seconds=budget.seconds / searches))
         kept = shell.keep(out, "out", found.save)
+        costs = None
+        if priced and required is not None:
+            with shell.following("prices", closing_in) as watch:
+                costs = prices(
+                    sample, required, gap=gap, budget=shell.budget(used, watch),
+                    executor=executor, known=found,
+                )  # fmt: skip
         elsewhere = on_folds(shell, sample, design, found, folds, fold_seed, closing_in, used)
     others: list[Rival] = []
-    if names:
+    if names and not found.infeasible:
         with shell.saying(f"comparing with {against}"):
             others = rivals(found, names, shell.budget(used))
-    picture = shell.draw(found, plot)
+    without: list[str] = []
+    if found.infeasible and required is not None:
+        with shell.saying("looking for a requirement to drop"):
+            quick = min(shell.timer.left, QUICK * len(required.given))
+            without = feasible_without(sample, required, replace(shell.budget(used), seconds=quick))
+    if costs is None:
+        picture = shell.draw(None if found.infeasible else found, plot)
+    else:
+        picture = shell.draw(costs, plot)
     compared = {"against": [rival.to_dict() for rival in others]} if names else {}
     rule = _printed(found, digits)
     rows = (
@@ -337,14 +379,17 @@ def certify(
         **found.to_dict(),
         **_digits(rule),
         **compared,
+        **({"feasible_without": without} if found.infeasible else {}),
+        **({} if costs is None else {"prices": costs.to_dict()}),
         **folded(elsewhere, found.lower),
         "plot": written(picture.file),
         "certificate": written(kept),
         "movers": written(rows),
     }
-    telling = (found, rule, others, kept, rows, picture, elsewhere)
+    telling = (found, rule, others, kept, rows, picture, elsewhere, without, costs)
     shell.show(content, "design.tell_certificate", *telling)
-    return 0 if found.status == "optimal" and (elsewhere is None or elsewhere.complete) else 1
+    parts = [part.complete for part in (elsewhere, costs) if part is not None]
+    return 0 if found.status != "gap" and all(parts) else 1
 
 
 def _certified(sample: Instance, budget: Budget, **options: Any) -> certificate.Certificate:

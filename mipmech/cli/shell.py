@@ -19,9 +19,11 @@ import typer
 
 from mipmech import untrusted
 from mipmech.budget import Budget, Event, Timer
+from mipmech.cli.sections import SectionedCommand
 from mipmech.design.printed import Measure, printed
 from mipmech.errors import InputError
 from mipmech.files import try_writing
+from mipmech.model.requirements import Demands
 from mipmech.plots.drawn import Drawn
 from mipmech.text import printable, relative_gap
 from mipmech.tolerances import LARGEST_TABLE
@@ -123,10 +125,16 @@ class Shell:
             return file
         return None
 
-    def draw(self, found: Any, plot: Path | None, measure: Measure | None = None) -> Drawn:
+    def draw(
+        self,
+        found: Any,
+        plot: Path | None,
+        measure: Measure | None = None,
+        demands: Demands | None = None,
+    ) -> Drawn:
         """Save the picture of a result, if one is wanted.
 
-        measure : for a bare rule, what it was printed for
+        measure, demands : for a bare rule, what it was printed for, and what it must meet
         """
         if plot is None or found is None:
             return Drawn(missing=None if plot is None else "there is no rule to draw")
@@ -134,7 +142,9 @@ class Shell:
         def save_picture(file: Path) -> None:
             from mipmech.plots.rule import save  # noqa: PLC0415  (matplotlib is slow to import)
 
-            words = () if measure is None else (str(printed(found, measure=measure)),)
+            words = []
+            if measure is not None:
+                words.append(str(printed(found, measure=measure, demands=demands)))
             save(found.plot(*words), file)
 
         kept = self.keep(plot, "plot", save_picture)
@@ -230,7 +240,7 @@ def command(
         parameters = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in own] + shared
         parsed.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
         parsed.__annotations__ = {p.name: p.annotation for p in parameters}
-        group.command(name or work.__name__)(parsed)
+        group.command(name or work.__name__, cls=SectionedCommand)(parsed)
         return work
 
     return decorate

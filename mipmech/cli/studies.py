@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from mipmech.cli.counting import counting
+from mipmech.cli.requirements import Required, asked_for, demanding
 from mipmech.cli.shell import (
     Plot,
     Shell,
@@ -53,8 +54,10 @@ def _listed(values: tuple[float, ...]) -> str:
 
 
 @command()
+@demanding
 def compare(
     shell: Shell,
+    require: Required,
     instances: Annotated[
         list[str],
         typer.Argument(help="Instance files, folders of them, or names such as ties-m40-k3-s1."),
@@ -92,6 +95,7 @@ def compare(
     """Ask oracles the same questions, and hold their answers against certified optima."""
     check_choice(workers, scheduler, local_cluster)
     used = workers if scheduler or local_cluster else workers or cores()
+    required = asked_for(require(None))
     with counting(shell.quiet or shell.as_json) as bar:
         found = compare_oracles(
             instances,
@@ -107,6 +111,7 @@ def compare(
             budget=shell.budget(),
             watch=None if bar is None else bar.ran,
             say=(lambda _: None) if bar is None else bar.say,
+            **required,
         )
     if found.unwritten is not None:
         shell.lost.append(InputError(found.unwritten, field="out"))

@@ -13,11 +13,15 @@ from mipmech.design.certificate import Certificate
 from mipmech.errors import InputError
 from mipmech.model.costs.pricing import Norm
 from mipmech.model.instance import Instance
+from mipmech.model.requirements import Demands
+from mipmech.model.requirements.feasible import best_feasible
 from mipmech.oracles.registry import REGISTRY, oracle_named
 from mipmech.rationals import round_down
 from mipmech.theory.lemma4 import quarter_factor
 from mipmech.theory.projection import projection_rule
 
+# Theorem 2 and Algorithm 1 are about all rules.
+NO_PROMISE = "nothing is promised with requirements"
 WORDS = {"two": "two thresholds", "best": "best threshold"}
 
 
@@ -25,22 +29,22 @@ WORDS = {"two": "two thresholds", "best": "best threshold"}
 class Rival:
     """A simpler method, and how near its rule comes to the best.
 
-    gain : exact
+    gain : exact; None if its rule cannot meet what is demanded of rules
     share : at least this share of the best gain of any rule, by the certificate
     promised : the share that theory promises before the sample is looked at
     why : where that promise comes from
     """
 
     name: str
-    gain: Fraction
-    share: float
+    gain: Fraction | None
+    share: float | None
     promised: float
     why: str
     seconds: float
 
     def to_dict(self) -> dict[str, Any]:
         """The figures."""
-        return {**asdict(self), "gain": round_down(self.gain)}
+        return {**asdict(self), "gain": None if self.gain is None else round_down(self.gain)}
 
 
 def rivals(certificate: Certificate, names: Sequence[str], budget: Budget) -> list[Rival]:
@@ -58,10 +62,17 @@ def rivals(certificate: Certificate, names: Sequence[str], budget: Budget) -> li
         for thresholds in ways:
             begun = timer.seconds
             gain, promised, why = _run(certificate, name, thresholds, budget.rest(timer))
-            share = round_down(gain / Fraction(certificate.upper)) if certificate.upper else 1.0
+            share = _share(gain, certificate.upper)
             title = name if one else f"{name}, {WORDS[thresholds]}"
             found.append(Rival(title, gain, share, promised, why, timer.seconds - begun))
     return found
+
+
+def _share(gain: Fraction | None, upper: float) -> float | None:
+    """Which part of the best gain a gain is; None for one that is no part of it."""
+    if gain is None or gain < 0:
+        return None
+    return round_down(gain / Fraction(upper)) if upper else 1.0
 
 
 def check_names(names: Sequence[str]) -> None:
@@ -89,16 +100,19 @@ def _fits(name: str, norm: Norm) -> bool:
 
 def _run(
     certificate: Certificate, name: str, thresholds: Thresholds, budget: Budget
-) -> tuple[Fraction, float, str]:
-    instance = certificate.instance
+) -> tuple[Fraction | None, float, str]:
+    instance, demands = certificate.instance, certificate.demands
     if name == "projection":
-        rule = projection_rule(instance)
-        if rule is None:
-            return Fraction(0), 1.0, "nothing is seen"
-        return rule.gain, rule.promised, "Theorem 2, 1/(4rc + 2) for equal costs"
+        return _projected(instance, demands)
     asked = oracle_named(name)
     skip: Skipping = "cells" if instance.costs.norm == "l2" else "no"
-    found = solve(instance, oracle=asked, thresholds=thresholds, skip=skip, budget=budget)
+    required: dict[str, Any] = {} if demands is None else {"require": demands.requirements}
+    found = solve(
+        instance, oracle=asked, thresholds=thresholds, skip=skip, budget=budget, **required
+    )
+    if demands is not None:
+        gain = None if found.recount is None else found.gain
+        return gain, 0.0, NO_PROMISE
     promised = 1.0 if asked.soft else float(quarter_factor(instance))
     what = "the optimum" if asked.soft else "Algorithm 1"
     facets = found.grid_name == "facets"
@@ -106,3 +120,14 @@ def _run(
         ", facet by facet" if facets else f"{',' * (not asked.soft)} up to ε = {found.epsilon:.3g}"
     )
     return found.gain, promised, what + where
+
+
+def _projected(instance: Instance, demands: Demands | None) -> tuple[Fraction | None, float, str]:
+    """Theorem 2's rule; with requirements, the best threshold of its direction that meets them."""
+    rule = projection_rule(instance)
+    if rule is None:
+        return Fraction(0), 1.0, "nothing is seen"
+    if demands is None:
+        return rule.gain, rule.promised, "Theorem 2, 1/(4rc + 2) for equal costs"
+    found = best_feasible(demands, rule.recount.mechanism)
+    return None if found is None else found.gain, 0.0, NO_PROMISE

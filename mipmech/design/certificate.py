@@ -184,8 +184,9 @@ class Certificate:
     @cached_property
     def printed(self) -> PrintedRule | None:
         """The rule in few digits, in the user's units, and what it does with just these."""
-        measure = self.claim["kind"]
-        return None if self.recount is None else printed(self.recount, measure=measure)
+        if self.recount is None:
+            return None
+        return printed(self.recount, measure=self.claim["kind"], demands=self.demands)
 
     @cached_property
     def fragile(self) -> Fragile | None:

@@ -24,7 +24,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from mipmech.budget import Budget, Event, Stop
+from mipmech.budget import Budget, Stop, noting
 from mipmech.errors import InputError
 from mipmech.model.geometry import Geometry, geometry_of
 from mipmech.model.grading import recount
@@ -211,7 +211,7 @@ def held_out(
             limit = replace(
                 timer.budget,
                 seconds=timer.left / (folds - place),
-                watch=_noting(timer.budget.watch, f"fold {place + 1} of {folds}"),
+                watch=noting(timer.budget.watch, f"fold {place + 1} of {folds}"),
             )
             found = design(learned, limit)
             if found.stop in (Stop.INTERRUPTED, Stop.LOST):
@@ -248,10 +248,3 @@ def check_folds(folds: int, seed: int) -> None:
     """Refuse what no sample can be split into, before the work."""
     at_least(2, folds=folds)
     at_least(0, fold_seed=seed)
-
-
-def _noting(watch: Callable[[Event], None] | None, note: str) -> Callable[[Event], None] | None:
-    """The watch of a fold says which one it is."""
-    if watch is None:
-        return None
-    return lambda event: watch(replace(event, note=f"{note}; {event.note}".rstrip("; ")))

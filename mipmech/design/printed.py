@@ -29,11 +29,12 @@ from mipmech.errors import InputError
 from mipmech.model.edge_of_reach import Fragile, endangered, movers, plain_error
 from mipmech.model.grading import ExactDirection, Recount
 from mipmech.model.instance import Instance
+from mipmech.model.requirements import Demands
 from mipmech.model.thresholds import soft_profile
-from mipmech.model.typed_rules import NEARLY, on_sight
+from mipmech.model.typed_rules import NEARLY, in_known_units, on_sight
 from mipmech.rationals import clamped, round_down
 from mipmech.tolerances import PRINTED_SHARE
-from mipmech.validation import Floats
+from mipmech.validation import Floats, Numbers
 
 Measure = Literal["gain", "density"]
 
@@ -46,6 +47,8 @@ SWALLOWED = 0.9
 MISSTATED = 1e-3
 # Rows of a view with no more digits than this, when rounded to so many, are printed as they are.
 SHORT, DIGITS = 6, 12
+# Digits of a float, for a rule that is printed in full.
+FULL = 17
 # Thresholds that are graded exactly before one is taken, best first.
 TRIED = 20
 # Weights are moved by one in their last digit so often, if that costs fewer looks at agents; a
@@ -76,6 +79,8 @@ class PrintedRule:
         length.
     misstated : float
         On a general view, by what share the gain of plain arithmetic with these weights differs.
+    met : bool
+        Whether it meets what is demanded of rules, exactly; if nothing is, it does.
     """
 
     weights: Mapping[str, Decimal]
@@ -86,6 +91,7 @@ class PrintedRule:
     measure: Measure = "gain"
     off: float = 0.0
     misstated: float = 0.0
+    met: bool = True
 
     @property
     def gain(self) -> Fraction:
@@ -94,10 +100,15 @@ class PrintedRule:
 
     @cached_property
     def share(self) -> Fraction:
-        """Its part of what the rule that was rounded has; 1 if that has nothing."""
+        """Its part of what the rule that was rounded has; 1 if that has nothing.
+
+        Where requirements leave only rules that do harm, the part of the harm that is unavoidable.
+        """
         original: Fraction = getattr(self.original, self.measure)
         mine: Fraction = getattr(self.recount, self.measure)
-        return mine / original if original > 0 else Fraction(1)
+        if original > 0:
+            return mine / original
+        return Fraction(1) if mine >= original else original / mine
 
     def __str__(self) -> str:
         terms = sorted(self.weights.items(), key=lambda term: -abs(term[1]))
@@ -146,7 +157,12 @@ def plain(value: Decimal, sign: str = "") -> str:
     return f"{shown:{sign}f}"
 
 
-def printed(found: Recount, digits: int | None = None, measure: Measure = "gain") -> PrintedRule:
+def printed(
+    found: Recount,
+    digits: int | None = None,
+    measure: Measure = "gain",
+    demands: Demands | None = None,
+) -> PrintedRule:
     """A rule rounded for people to type, its threshold found again.
 
     Parameters
@@ -158,6 +174,9 @@ def printed(found: Recount, digits: int | None = None, measure: Measure = "gain"
         the gain.
     measure : {"gain", "density"}
         What the threshold is to make as large as possible.
+    demands : Demands, optional
+        What is demanded of rules, and met by this one; the rule that is printed meets it, too, if
+        need be in full.
 
     Examples
     --------
@@ -168,25 +187,29 @@ def printed(found: Recount, digits: int | None = None, measure: Measure = "gain"
     ('x0 ≥ 0.9999', True)
     """
     check_digits(digits)
-    press = _Press(found, measure)
+    press = _Press(found, measure, demands)
     numbers = range(FEWEST, MOST + 1) if digits is None else range(digits, MOST + 1)
     best = press.rule(numbers[0], clear=True)
     for number in numbers[1:]:
-        if best.off <= NEARLY and (digits is not None or _good(best)):
+        if best.met and best.off <= NEARLY and (digits is not None or _good(best)):
             return best
         best = max(best, press.rule(number, clear=True), key=_merit)
-    if best.share > SWALLOWED:
-        return best
-    tried = [press.rule(number, clear=False) for number in numbers]
-    return max(best, *tried, key=_merit)
+    if best.share <= SWALLOWED or not best.met:
+        tried = [press.rule(number, clear=False) for number in numbers]
+        best = max(best, *tried, key=_merit)
+    return best if best.met else press.in_full()
 
 
 def _good(rule: PrintedRule) -> bool:
     return rule.share >= PRINTED_SHARE and rule.misstated <= MISSTATED
 
 
-def _merit(rule: PrintedRule) -> tuple[bool, bool, Fraction]:
-    return rule.off <= NEARLY, rule.misstated <= MISSTATED, rule.share
+def _merit(rule: PrintedRule) -> tuple[bool, bool, bool, Fraction]:
+    return rule.met, rule.off <= NEARLY, rule.misstated <= MISSTATED, rule.share
+
+
+def _worth(rule: PrintedRule) -> tuple[bool, Fraction]:
+    return rule.met, rule.share
 
 
 def check_digits(digits: int | None) -> None:
@@ -207,9 +230,10 @@ class _Press:
     spreads : (t,) array, how much each term varies, or moves
     """
 
-    def __init__(self, found: Recount, measure: Measure) -> None:
+    def __init__(self, found: Recount, measure: Measure, demands: Demands | None = None) -> None:
         self.found = found
         self.measure: Measure = measure
+        self.demands = demands
         self.instance = instance = found.instance
         self.names = instance.feature_names
         units = instance.units
@@ -235,6 +259,7 @@ class _Press:
                 self.terms = [{j: w for j, w in enumerate(row) if w} for row in short]
                 self.table = np.array(short, dtype=np.float64)
                 coefficients = np.array(found.mechanism.view_weights)[list(view.rows)]
+        self.cone = None if demands is None else demands.cone
         if self.table is None:
             moved = instance.agents[np.ix_(counts, self.columns)] - instance.centre[self.columns]
             values = moved * self.scale[self.columns]
@@ -251,7 +276,7 @@ class _Press:
         """
         self.room = 1.0 if clear else 0.0
         given, fine = self._leading(digits)
-        places = [_place(fine / spread) for spread in self.spreads]
+        places = self._places(fine)
         rounded = [_at(c, place) for c, place in zip(given, places, strict=True)]
         if self.instance.costs.norm == "linf":  # whatever has a weight is worked on
             for j, value in enumerate(self.coefficients):
@@ -260,17 +285,19 @@ class _Press:
         if not any(rounded):  # one digit of many like coefficients: keep the largest
             largest = int(np.argmax(np.abs(given)))
             rounded[largest] = Decimal(1).copy_sign(Decimal(float(given[largest])))
+        if self.cone is not None:
+            self._put_inside(rounded, places)
         place = _place(fine)
         best = self._graded(rounded, place, digits)
         each = self.instance.size + self.instance.width + self.rational
         looks = 2 * each * sum(map(bool, rounded))
         for _ in range(min(SWEEPS, MOVES // looks)):
-            if best.share >= PRINTED_SHARE:
+            if best.met and best.share >= PRINTED_SHARE:
                 break
             tried = [(self._graded(near, place, digits), near)
                      for near in _neighbours(rounded, places)]  # fmt: skip
-            better, near = max(tried, key=lambda pair: pair[0].share, default=(best, rounded))
-            if better.share <= best.share:
+            better, near = max(tried, key=lambda pair: _worth(pair[0]), default=(best, rounded))
+            if _worth(better) <= _worth(best):
                 break
             best, rounded = better, near
         return best
@@ -323,19 +350,26 @@ class _Press:
         height = float(step * direction.line.factor)
         ends = direction.scores + direction.limits - 2 * room
         multiples = np.unique(np.floor(rest + ends[self.instance.weights > 0] / height))
+        if self.demands is not None:  # one above everybody may be all that is allowed
+            multiples = np.append(multiples, multiples[-1] + 1)
         levels = (multiples - rest) * height
         soft, mass = soft_profile(direction, levels)
         values = soft if self.measure == "gain" else mass
-        best: tuple[Fraction, Recount, Fraction] | None = None
-        for i in np.argsort(-values, kind="stable")[:TRIED]:
+        harm = self.measure == "gain" and direction.line.rise < 0
+        values = -values if harm else values
+        least = Fraction(float(values.min())) if harm else Fraction(0)
+        best: tuple[tuple[bool, Fraction], Recount, Fraction, bool] | None = None
+        for i in self._candidates(values, levels, ends):
             threshold = (first + int(multiples[i])) * step
             found = direction.recount(mechanism, clamped(Fraction(float(threshold)) - moved))
             value = found.moved if self.measure == "gain" else found.density
-            if best is None or value > best[0]:
-                near = endangered(direction, found, room)
-                if len(near) == 0 or best is None:
-                    best = (value if len(near) == 0 else Fraction(0), found, threshold)
-            elif float(best[0]) >= values[i]:
+            value = -value if harm else value
+            met = self.demands is None or self.demands.met(found)
+            if best is None or (met, value) > best[0]:
+                safe = len(endangered(direction, found, room)) == 0
+                if safe or best is None or met > best[3]:
+                    best = ((met, value if safe else least), found, threshold, met)
+            elif best[3] and float(best[0][1]) >= values[i]:
                 break
         assert best is not None
         shown = {name: w for name, w in zip(self.names, weights, strict=True) if w}
@@ -343,7 +377,75 @@ class _Press:
         decimal = Decimal(int(numerator)).scaleb(place)
         return PrintedRule(
             shown, decimal, best[1], self.found, digits, self.measure, sight.off,
-            sight.misstated(self.instance),
+            sight.misstated(self.instance), best[3],
+        )  # fmt: skip
+
+    def _candidates(self, values: Floats, levels: Floats, ends: Floats) -> Numbers:
+        """Levels to look at exactly, the best first; with limits on who is accepted, few others.
+
+        ends : (m,) array, where agents are lost
+        """
+        order = np.argsort(-values, kind="stable")
+        shares = None if self.demands is None else self.demands.shares
+        if shares is None:
+            return order[:TRIED]
+        counts = np.flatnonzero(shares.mass > 0)
+        descending = counts[np.argsort(-ends[counts], kind="stable")]
+        table = np.zeros((len(counts), len(shares.totals)))
+        table[np.arange(len(counts)), shares.members[descending]] = shares.mass[descending]
+        total = np.vstack([np.zeros(table.shape[1]), np.cumsum(table, axis=0)])
+        above = np.searchsorted(-ends[descending], -levels, side="right")
+        fits = shares.fitting(total[above])
+        # Of those that seem to fail, some: floats may err by one agent.
+        return np.concatenate([order[fits[order]][:TRIED], order[~fits[order]][: TRIED // 4]])
+
+    def _places(self, fine: float) -> list[int]:
+        """The last digit of each coefficient, as a power of ten.
+
+        Those that are compared with one another have the same, and so keep their order.
+        """
+        places = [_place(fine / spread) for spread in self.spreads]
+        if self.cone is not None:
+            for one, other in self._compared():
+                if one is not None and other is not None:
+                    places[one] = places[other] = min(places[one], places[other])
+        return places
+
+    def _compared(self) -> Iterator[tuple[int | None, int | None]]:
+        """The coefficients of each pair of the cone; None for the number 0, and for no term."""
+        assert self.cone is not None
+        where = {int(j): t for t, j in enumerate(self.columns)}
+        if self.table is not None:
+            where = {row: t for t, row in enumerate(self.instance.view.rows)}
+        for _ in self.cone.pairs:  # until the finest digit has reached all
+            for above, below in self.cone.pairs:
+                yield where.get(above), where.get(below)
+
+    def _put_inside(self, rounded: list[Decimal], places: list[int]) -> None:
+        """Raise coefficients until each is at least those that it must be, by whole last digits.
+
+        Exactly what is demanded is tested afterwards, on the rule that is graded.
+        """
+        scale = np.ones(len(rounded)) if self.table is not None else self.scale[self.columns]
+        for one, other in self._compared():
+            if one is None:
+                continue
+            least = Fraction(0)
+            if other is not None:
+                least = Fraction(rounded[other]) * Fraction(float(scale[other]))
+            least /= Fraction(float(scale[one]))
+            if Fraction(rounded[one]) < least:
+                digit = Fraction(10) ** places[one]
+                rounded[one] = Decimal(math.ceil(least / digit)).scaleb(places[one])
+
+    def in_full(self) -> PrintedRule:
+        """The rule that was to be rounded, with all digits of its floats."""
+        mechanism = self.found.mechanism
+        known = in_known_units(self.instance, mechanism)
+        weights = {name: Decimal(repr(weight)) for name, weight in known.weights}
+        threshold = Decimal(repr(known.threshold))
+        return PrintedRule(
+            weights, threshold, self.found, self.found, FULL, self.measure,
         )  # fmt: skip
 
 

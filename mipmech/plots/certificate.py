@@ -37,20 +37,33 @@ def _draw_bounds(axes: Axes, found: Certificate) -> None:
     seconds, lower, upper = _bounds_over_time(found)
     axes.fill_between(seconds, lower, upper, step="post", color=BETWEEN, linewidth=0)
     axes.step(seconds, upper, where="post", color=UPPER, label="no rule has more (upper bound)")
-    axes.step(seconds, lower, where="post", color=LOWER, label="the best rule found, exactly")
-    kind = found.claim["kind"]
+    if not found.unknown:
+        axes.step(seconds, lower, where="post", color=LOWER, label="the best rule found, exactly")
+    kind = "gain" if found.infeasible else found.claim["kind"]
     axes.set_ylabel(kind)
     # The first bounds are far off; what matters is where they meet.
     best = float(found.lower)
-    axes.set_ylim(max(0.0, best * 0.6), min(max(upper), max(best * 1.6, found.upper * 1.1)) or 1.0)
+    top = min(max(upper), max(best * 1.6, found.upper * 1.1)) or 1.0
+    axes.set_ylim(max(0.0, best * 0.6), top)
+    if best < 0:  # requirements leave only rules that do harm
+        axes.set_ylim(1.2 * best, max(0.6 * abs(best), found.upper * 1.1))
+        axes.axhline(0, color="#8a8a8a", linewidth=0.8)
     axes.legend(frameon=False, fontsize=8, loc="best")
     title = f"{kind} between {best:.6g} and {found.upper:.6g} ({found.level})"
+    if found.infeasible:
+        title = f"no rule meets the requirements ({found.level})"
+    elif found.unknown:
+        title = f"no rule that meets the requirements gains more than {found.upper:.6g}"
     axes.set_title(title, fontsize=9)
 
 
 def _draw_gap(axes: Axes, found: Certificate) -> None:
     seconds, lower, upper = _bounds_over_time(found)
-    gaps = [max(1 - a / b, 1e-16) if b > 0 else 1e-16 for a, b in zip(lower, upper, strict=True)]
+    # Above 1 the gap of rules that do harm says nothing.
+    gaps = [
+        min(1.0, max(1 - a / b, 1e-16)) if b > 0 else 1e-16 if a >= 0 else 1.0
+        for a, b in zip(lower, upper, strict=True)
+    ]
     axes.step(seconds, gaps, where="post", color="#444444")
     axes.set_yscale("log")
     if found.wanted > 0:

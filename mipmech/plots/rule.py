@@ -121,10 +121,10 @@ def draw_rule(figure: Figure | SubFigure, found: Recount, rule: str | None = Non
     weights = found.instance.weights
     weighted = " (by weight)" if np.ptp(weights[weights > 0]) else ""
     said = f"accept if {rule or rule_in_words(found)}"
-    figures = (
-        f"{float(found.share(movers(found))):.1%}{weighted} move, mean quality rises by"
-        f" {float(found.gain):.4g} from {float(found.baseline):.4g}"
-    )
+    gain = float(found.gain)
+    change = f"mean quality {'rises' if gain > 0 else 'falls'} by {abs(gain):.4g} from"
+    figures = f"{float(found.share(movers(found))):.1%}{weighted} move,"
+    figures += f" {change if gain else 'mean quality stays at'} {float(found.baseline):.4g}"
     lines = textwrap.wrap(said, LINE, max_lines=MOST_LINES, placeholder=" …")
     axes.set_title("\n".join([*lines, figures]), fontsize=9)
     _legend(figure)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from mipmech.design.caveats import caveats
 from mipmech.design.certificate import Certificate
 from mipmech.design.describe import Description
 from mipmech.design.folds import FoldResults
+from mipmech.design.price import Prices
 from mipmech.design.printed import Measure, PrintedRule, printed
 from mipmech.model.edge_of_reach import movers
 from mipmech.model.geometry import Geometry, seen_square
@@ -25,7 +27,7 @@ from mipmech.model.instance import Instance
 from mipmech.model.known import Known
 from mipmech.model.typed_rules import in_known_units
 from mipmech.model.units import Units
-from mipmech.oracles.base import Answer
+from mipmech.oracles.base import Answer, infeasible
 from mipmech.plots.drawn import UNASKED, Drawn
 from mipmech.terminal.console import (
     MOST_TERMS,
@@ -43,12 +45,15 @@ from mipmech.terminal.console import (
 )
 from mipmech.terminal.costs import blind, cost_entries, greatest_rate, no_direction
 from mipmech.terminal.groups import size_entries
+from mipmech.terminal.price import tell_prices
+from mipmech.terminal.requirements import conflict, requirement_entries
 from mipmech.terminal.rule import percent, share_known, tell_rule
 from mipmech.text import NOT_VERIFIED, count, relative_gap
 from mipmech.theory.projection import ProjectionRule
 
 # Beyond this gap a search that ran out of time is told how to do better.
 LARGE_GAP = 0.1
+UNMET = "infeasible: no rule with this η meets the requirements"
 
 
 def tell(description: Description, picture: Drawn = UNASKED) -> None:
@@ -247,12 +252,14 @@ def tell_answer(
         what = "soft density" if answer.soft else "density"
         entries = {"asked": f"greatest {what} at η = {answer.eta:.6g}{share}"}
         if status == "infeasible":
-            entries["answer"] = no_direction(instance)
+            missing = infeasible(geometry, answer.eta)
+            entries["answer"] = no_direction(instance) if missing else UNMET
         elif answer.recount is None:
             entries["answer"] = f"none: {answer.stop.value}"
         else:
             entries["answer"] = _bounds(answer, status)
             entries["gain"] = f"{float(answer.recount.gain):.6g} with this threshold"
+        entries |= requirement_entries(geometry.demands, answer.recount)
         entries["work"] = ", ".join(
             [
                 _name(answer.oracle),
@@ -263,7 +270,7 @@ def tell_answer(
         tell_entries(console, entries)
         if answer.recount is not None:
             measure: Measure = "gain" if answer.soft else "density"
-            tell_rule(console, printed(answer.recount, digits, measure))
+            tell_rule(console, printed(answer.recount, digits, measure, geometry.demands))
             tell_warnings(console, caveats(geometry.instance, answer.recount))
             _tell_file(console, out)
         tell_picture(console, "the rule", *picture)
@@ -302,7 +309,10 @@ def tell_solution(
             "algorithm": f"1 with oracle {_name(found.oracle)}, {_grid_asked(found)}",
             "calls": f"{calls}; {found.seconds:.2f} s; {found.stop.value}",
         }
-        if found.recount is None:
+        demands = getattr(found, "demands", None)
+        if found.recount is None and demands is not None:
+            entries["gain"] = "none: no rule that meets the requirements was found"
+        elif found.recount is None:
             entries["gain"] = "0: no rule was found"
         else:
             entries["gain"] = f"{down(found.gain)}: {_effect(found.recount)}"
@@ -313,9 +323,11 @@ def tell_solution(
                 entries["Lemma 4"] = (
                     f"gain {down(found.gain_two)} with the paper's two thresholds, {share} of it"
                 )
+        entries |= requirement_entries(demands, found.recount)
         entries |= held_out_entry(folds, found.gain)
         bound = found.bound
         on_grid = "" if bound.scope == "all" else " with these η"
+        on_grid += " that meets the requirements" * (demands is not None)
         entries["attested"] = (
             f"gain ≥ {down(bound.factor, 4)}·opt − {up(bound.additive, 4)}, and no rule{on_grid}"
             f" gains more than {up(bound.upper)}"
@@ -369,8 +381,10 @@ def held_out_entry(found: FoldResults | None, gain: Fraction) -> dict[str, str]:
 def _effect(found: Recount) -> str:
     """What a rule does to mean quality, and to how many."""
     moving = float(found.share(movers(found)))
+    before, after = f"{float(found.baseline):.6g}", f"{float(found.value):.6g}"
+    change = f"{'rises' if found.gain > 0 else 'falls'} from {before} to {after}"
     return (
-        f"mean quality rises from {float(found.baseline):.6g} to {float(found.value):.6g};"
+        f"mean quality {change if found.gain else f'stays at {before}'};"
         f" {moving:.1%} move, {float(found.accepted_share):.1%} are accepted"
     )
 
@@ -383,28 +397,34 @@ def tell_certificate(
     movers: Path | None = None,
     picture: Drawn = UNASKED,
     folds: FoldResults | None = None,
+    without: Sequence[str] = (),
+    priced: Prices | None = None,
 ) -> None:
-    """Print what was certified on stdout."""
+    """Print what was certified on stdout.
+
+    without : if no rule meets the requirements, those each of which, dropped alone, leaves some
+    priced : what the requirements cost, if that was asked for
+    """
     with in_one_piece() as console:
         tell_heading(console, found.instance.name)
-        lower, upper = down(found.lower, 9), up(found.upper, 9)
-        state, why = "optimal", ""
-        if found.status != "optimal" and found.stop is Stop.FINISHED:
-            state = "as near as floating point allows"
-        elif found.status != "optimal":
-            state, why = "a gap is left open", f"; {found.stop.value}"
+        why = f"; {found.stop.value}" * (found.status == "gap" and found.stop is not Stop.FINISHED)
         work = ", ".join(f"{n:,} {what}" for what, n in found.work.items())
         entries = {
-            "best gain": f"at least {lower}, at most {upper}: {state}, gap {up(found.gap, 2)}",
+            "best gain": _best_gain(found),
             **held_out_entry(folds, found.lower),
             "level": _LEVELS[found.level, found.engine],
             "scope": found.scope,
             "work": f"{found.engine}, {work}; {found.seconds:.2f} s{why}",
         }
-        if found.recount is None:
+        if found.infeasible and found.demands is not None:
+            entries["remedy"] = conflict(found.demands, without)
+        elif found.unknown:
+            entries["rule"] = "none is known that meets the requirements; there may be one"
+        elif found.recount is None:
             entries["rule"] = "none: no rule on what the planner sees gains anything"
         else:
             entries["effect"] = _effect(found.recount)
+        entries |= requirement_entries(found.demands, found.recount)
         if found.stop is Stop.TIME and found.gap > LARGE_GAP:
             entries["advice"] = "more --seconds, --workers or fewer visible features close the gap"
         tell_entries(console, entries)
@@ -414,10 +434,34 @@ def tell_certificate(
         tell_warnings(console, caveats(found.instance, found.recount))
         if others:
             _tell_rivals(console, others)
+        if priced is not None:
+            tell_prices(console, priced)
         _tell_file(console, out)
         if movers is not None:
             tell_line(console, f"Movers: {movers}")
-        tell_picture(console, "the bounds and the rule", *picture)
+        what = "the bounds and the rule" if priced is None else "the rules and their gains"
+        tell_picture(console, what, *picture)
+
+
+def _best_gain(found: Certificate) -> str:
+    """Both bounds of the greatest gain, and how near they are."""
+    if found.infeasible:
+        return "none: no rule meets the requirements"
+    upper = up(found.upper, 9)
+    if found.unknown:
+        return f"no rule that meets the requirements gains more than {upper}"
+    state = "optimal"
+    if found.status != "optimal" and found.stop is Stop.FINISHED:
+        state = "as near as floating point allows"
+    elif found.status != "optimal":
+        state = "a gap is left open"
+    lower = down(found.lower, 9)
+    if found.lower < 0:  # a relative gap says nothing
+        said = f"at least {lower}: the best rule known that meets the requirements does harm; none"
+        return f"{said} of them gains more than {upper}"
+    if found.demands is not None and not found.lower and found.status == "optimal":
+        return f"at least 0, at most {upper}: no rule that meets the requirements gains anything"
+    return f"at least {lower}, at most {upper}: {state}, gap {up(found.gap, 2)}"
 
 
 def _tell_blind(console: Console, instance: Instance) -> None:
@@ -441,9 +485,9 @@ def _tell_rivals(console: Console, others: list[Rival]) -> None:
         [
             [
                 other.name,
-                f"{float(other.gain):.6g}",
-                f"≥ {down(other.share, 4)}",
-                f"{other.promised:.3g}",
+                "no rule" if other.gain is None else f"{float(other.gain):.6g}",
+                "–" if other.share is None else f"≥ {down(other.share, 4)}",
+                f"{other.promised:.3g}" if other.promised else "–",
                 other.why,
             ]
             for other in others

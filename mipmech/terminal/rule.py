@@ -9,7 +9,7 @@ import numpy as np
 from rich.console import Console
 
 from mipmech.design.caveats import beyond_data
-from mipmech.design.printed import PrintedRule
+from mipmech.design.printed import FULL, PrintedRule
 from mipmech.model.edge_of_reach import fragile, movers, standing
 from mipmech.model.grading import Recount
 from mipmech.model.instance import Instance
@@ -30,10 +30,18 @@ def tell_rule(console: Console, rule: PrintedRule) -> None:
     value = rule.gain if rule.measure == "gain" else found.density
     entries = {
         "rule": f"accept if {rule}",
-        "as printed": f"{rule.measure} {down(value)} with just these digits, {percent(rule.share)}"
-        " of the rule in full",
+        "as printed": f"{rule.measure} {down(value)} {_of_full(rule)}",
     }
     tell_entries(console, entries | sight(rule.off) | moves(found))
+
+
+def _of_full(rule: PrintedRule) -> str:
+    """How near the rule as printed comes to the one in full."""
+    if rule.digits == FULL:
+        return "in full: with fewer digits it would not meet the requirements"
+    if rule.gain < 0 and rule.measure == "gain":
+        return "with just these digits"
+    return f"with just these digits, {percent(rule.share)} of the rule in full"
 
 
 def sight(off: float) -> dict[str, str]:
@@ -64,7 +72,7 @@ def moves(found: Recount, share: bool = False) -> dict[str, str]:
         entries["how"] = changes(found, agents)
         entries |= outside(found, agents)
         edge = fragile(found)
-        if edge.agents:
+        if edge.agents and found.gain > 0:
             entries["fragile"] = (
                 f"{edge.share:.0%} of the gain hangs on {count(edge.agents, 'agent')} within 1% of"
                 " the end of their reach"
