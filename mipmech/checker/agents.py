@@ -195,7 +195,7 @@ class Agents:
             room = 4 * (len(counts) + 4) * EPSILON
             totals = self.mass.sum(axis=1)
             within += room / float(totals.min())
-            self.limits = Limits(totals, down(low) - room, up(high) + room, within)
+            self.limits = Limits(totals, down(low) - room, up(high) + room, within, whole=False)
 
     @property
     def dimension(self) -> int:

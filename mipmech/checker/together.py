@@ -25,6 +25,8 @@ FEW = 8
 EPSILON = 2.0**-53
 # Leaves with so many agents are summed side by side.
 SHORT = 64
+# Whole numbers are tried for each class if there are no more of them than this.
+MOST_COUNTS = 4096
 # Leaves whose sets are tried at once: some megabytes.
 LEAVES = 512
 # Accepted shares of classes are compared with this much room, for rounding.
@@ -38,12 +40,14 @@ class Limits:
     totals : (c,) array, the mass of each class; c = 0 without limits
     low, high : in all
     within : the accepted shares of two classes differ by at most this
+    whole : whether masses are whole numbers
     """
 
     totals: Floats
     low: float
     high: float
     within: float
+    whole: bool = True
 
     def fit(self, masses: Floats) -> Flags:
         """Whether masses, (…, c), may be accepted."""
@@ -114,6 +118,9 @@ def together(
         some = few[start : start + LEAVES]
         brought[some] = _best_sets(limits, passed, some, counts, values, mass, fate)
     many = hard & (counts > FEW)
+    if limits.whole and classes > 1:
+        for one in np.flatnonzero(many & (most_sum - least_sum <= MOST_COUNTS)).tolist():
+            none[one] |= not _counts_fit(limits, passed[one], most[one])
     if many.any():
         room = limits.high - least_sum
         in_all = _parts(leaf, values / own, own, room)
@@ -151,6 +158,21 @@ def _best_sets(
         always[there], ALWAYS, np.where(ever[there], fate[place[there]], NEVER)
     )
     return np.asarray(best)
+
+
+def _counts_fit(limits: Limits, least: Floats, most: Floats) -> bool:
+    """Whether whole numbers between the least and the greatest mass of each class may fit."""
+    for first in range(len(least)):
+        # This class has the least share of all.
+        share = np.arange(least[first], most[first] + 1) / limits.totals[first]
+        fewest = np.ceil((share - ALIKE)[:, None] * limits.totals)
+        greatest = np.floor((share + limits.within + ALIKE)[:, None] * limits.totals)
+        fewest, greatest = np.maximum(fewest, least), np.minimum(greatest, most)
+        some = (fewest <= greatest).all(axis=1)
+        some &= (fewest.sum(axis=1) <= limits.high) & (greatest.sum(axis=1) >= limits.low)
+        if some.any():
+            return True
+    return False
 
 
 def _best_starts(

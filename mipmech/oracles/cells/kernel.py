@@ -62,6 +62,8 @@ FEW_SETS = 8
 FREE, ALWAYS, NEVER = 0, 1, 2
 # What agents bring together if no set of them may be accepted.
 NONE = -1e300
+# Whole numbers of agents are tried for each class if there are no more of them than this.
+MOST_COUNTS = 4096.0
 # Accepted shares of classes are compared with this much room, for rounding.
 ALIKE = 1e-12
 # Neither is a side over which u·p changes by a smaller share, if no agent's score changes either.
@@ -241,7 +243,7 @@ def _ranges(y, shift, slack, start, count, unit, dual, widths, cosine, t, low, h
 
 
 @_inner
-def _together(  # type: ignore[no-untyped-def]
+def _together(  # type: ignore[no-untyped-def]  # noqa: PLR0911
     values, unsure, unknown, out, mass, passed, totals, limits, fate, memory, keys, order, spare,
     y, reach, slack, ranks, centre, unit, dual, widths, cosine, centres, halves, level, chain,
     state,
@@ -305,6 +307,12 @@ def _together(  # type: ignore[no-untyped-def]
         )
     if unknown <= FEW_SETS:
         return _best_set(values, unsure, unknown, out, mass, passed, totals, limits, fate, memory)
+    if (
+        classes > 1
+        and most - least <= MOST_COUNTS
+        and not _counts_fit(passed, memory, totals, low, high, within)
+    ):
+        return NONE
     for i in range(unknown):
         own = 0.0
         for g in range(classes):
@@ -328,6 +336,34 @@ def _together(  # type: ignore[no-untyped-def]
         in_all -= keys[i] * max(0.0, min(own, room))
         room -= own
     return min(total, in_all, by_class)
+
+
+@_inner
+def _counts_fit(passed, memory, totals, low, high, within):  # type: ignore[no-untyped-def]
+    """Whether whole numbers between the least and the greatest mass of each class may fit.
+
+    passed, and row 0 of ``memory``: those masses
+    """
+    classes = totals.shape[0]
+    for first in range(classes):
+        count = passed[first]
+        while count <= memory[0, first]:
+            # This class has the least share of all.
+            share = count / totals[first]
+            least, most = 0.0, 0.0
+            for g in range(classes):
+                fewest = max(passed[g], np.ceil((share - ALIKE) * totals[g]))
+                greatest = np.floor((share + within + ALIKE) * totals[g])
+                greatest = min(memory[0, g], greatest)
+                if fewest > greatest:
+                    least = high + 1.0
+                    break
+                least += fewest
+                most += greatest
+            if least <= high and most >= low:
+                return True
+            count += 1.0
+    return False
 
 
 @_inner
