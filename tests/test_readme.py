@@ -1,9 +1,10 @@
 """What the pages show is what the program prints.
 
 In README.md and docs/*.md every ```console block is a session: its `$ mipmech` commands run in
-order in one empty folder (beside `instances/`), and the shown output must be theirs, but for times
-and amounts of work. Every ```python block runs too, block after block of a page, and an expression
-with a `# value` comment must have that value. Blocks marked ```sh and ```py are not run.
+order in one folder, which is empty but for `instances/` and what `mipmech new` has written in the
+page's blocks before; the shown output must be theirs, but for times and amounts of work. Every
+```python block runs too, block after block of a page, and an expression with a `# value` comment
+must have that value. Blocks marked ```sh and ```py are not run.
 
     python tests/test_readme.py --rewrite [PAGE ...]
 
@@ -33,11 +34,27 @@ WITH_PYTHON = [page for page in PAGES if PYTHON.search(page.read_text())]
 SLOW = ("bench", "compare", "learn", "report")
 
 
-def prepared(folder: Path) -> Path:
-    """An empty folder with what the commands and examples expect to find."""
+def prepared(folder: Path, before: str = "") -> Path:
+    """A folder with what the commands and examples expect to find.
+
+    before : the part of the page that comes first
+    """
     (folder / "out").mkdir()
     (folder / "instances").symlink_to(ROOT / "instances")
+    for block in CONSOLE.findall(before):
+        for command, _ in commands(block):
+            if command.startswith("mipmech new "):
+                run(shlex.split(command)[1:], folder)
     return folder
+
+
+def run(arguments: list[str], folder: Path) -> str:
+    """What a command prints."""
+    return subprocess.run(
+        [sys.executable, "-m", "mipmech", *arguments],
+        cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=True,
+        env={**os.environ, "COLUMNS": "100", "PYTHONPATH": str(ROOT)},
+    ).stdout  # fmt: skip
 
 
 def commands(block: str) -> list[tuple[str, str]]:
@@ -52,12 +69,7 @@ def answered(block: str, folder: Path) -> str:
     for command, _ in commands(block):
         program, *arguments = shlex.split(command)
         assert program == "mipmech", f"a console block shows {command}; mark it ```sh"
-        done = subprocess.run(
-            [sys.executable, "-m", "mipmech", *arguments],
-            cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=True,
-            env={**os.environ, "COLUMNS": "100", "PYTHONPATH": str(ROOT)},
-        )  # fmt: skip
-        lines = done.stdout.strip("\n").splitlines()
+        lines = run(arguments, folder).strip("\n").splitlines()
         said.append("\n".join([f"$ {command}", *(line.rstrip() for line in lines)]))
     return "\n\n".join(said) + "\n"
 
@@ -108,16 +120,19 @@ def sessions() -> list[object]:
     """Every console block of every page, as a parameter of the test."""
     found: list[object] = []
     for page in PAGES:
-        for block in CONSOLE.findall(page.read_text()):
+        text = page.read_text()
+        for match in CONSOLE.finditer(text):
+            block, before = match[0], text[: match.start()]
             verbs = [command.split()[1] for command, _ in commands(block)]
             slow = [pytest.mark.slow] if set(verbs) & set(SLOW) else []
-            found.append(pytest.param(block, id=f"{page.stem}-{'-'.join(verbs)}", marks=slow))
+            name = f"{page.stem}-{'-'.join(verbs)}"
+            found.append(pytest.param(block, before, id=name, marks=slow))
     return found
 
 
-@pytest.mark.parametrize("block", sessions())
-def test_shown_output_is_true(block, tmp_path):
-    assert timeless(answered(block, prepared(tmp_path))) == timeless(block)
+@pytest.mark.parametrize(("block", "before"), sessions())
+def test_shown_output_is_true(block, before, tmp_path):
+    assert timeless(answered(block, prepared(tmp_path, before))) == timeless(block)
 
 
 @pytest.mark.slow
@@ -158,13 +173,14 @@ def rewrite(page: Path) -> bool:
 
     def renewed(match: re.Match[str]) -> str:
         with tempfile.TemporaryDirectory() as folder:
-            now = answered(match[0], prepared(Path(folder)))
+            now = answered(match[0], prepared(Path(folder), before[: match.start()]))
         return match[0] if timeless(now) == timeless(match[0]) else now
 
     before = page.read_text()
     with tempfile.TemporaryDirectory() as folder:
         try:
-            after = CONSOLE.sub(renewed, with_python(before, prepared(Path(folder))))
+            before = with_python(before, prepared(Path(folder)))
+            after = CONSOLE.sub(renewed, before)
         except subprocess.CalledProcessError as error:
             print(f"{page.relative_to(ROOT)}: left as it was: {error}\n{error.output}")
             return False
