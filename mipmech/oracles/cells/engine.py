@@ -85,6 +85,7 @@ from mipmech.oracles.cells.compiling import warm
 from mipmech.oracles.cells.search import DIRECTIONS, CellSearch
 from mipmech.oracles.shared.facets import Facet, Part, parts_at
 from mipmech.oracles.shared.goals import Density, Goal, SoftDensity
+from mipmech.oracles.shared.restrictions import restrictions_of
 from mipmech.oracles.shared.slices import slice_at
 from mipmech.rationals import round_down
 from mipmech.tolerances import EPSILON, STEADY_LOSS
@@ -154,6 +155,7 @@ class Cells(FeasibleOracle):
 
     most_nodes: int = 1_000_000_000
     facets: ClassVar[bool] = True
+    own: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         at_least(0, most_nodes=self.most_nodes)
@@ -169,9 +171,12 @@ class Cells(FeasibleOracle):
         if geometry.norm != "l2":
             most = min(most, TIED)
         search, best, stop = _search_at(goals, eta, timer, most)
+        if geometry.demands is not None and search.best < 0 and search.finished:
+            stop = Stop.UNMET if search.closed < 0 else stop
+        upper = max(Fraction(0), _upper(search, goal))
         return grade(
             self, geometry, eta, best.mechanism, stop=stop, timer=timer,
-            upper=_upper(search, goal), work={"nodes": search.nodes},
+            upper=upper, work={"nodes": search.nodes},
         )  # fmt: skip
 
 
@@ -226,18 +231,34 @@ def _search_at(
         problem = replace(problem, finest=max(problem.finest, float(part.weight @ slack)))
         factor = 1 / (1 - max(goal.gap, LEAST_GAP))
 
+    limits = goal.limits
+    problem = restricted(problem, geometry, part.agents, None if facets else part)
+
     def offer(v: Floats, _estimate: float) -> float:
+        if limits is None or facets or not len(limits.rows):
+            return graded(v)
+        inside = limits.allowed(v[None, :])[0]
+        on_sides = limits.on_sides(inside)
+        value = graded(inside)
+        return value if on_sides is None else max(value, graded(on_sides))
+
+    def graded(v: Floats) -> float:
         u = v if facets else part.direction(v)
         found = goal.grade(from_reduced(geometry, u, 0.0))
-        if not found.eta_within(eta, geometry.band * geometry.p_norm):
-            return 0.0
+        if found is None or not found.eta_within(eta, geometry.band * geometry.p_norm):
+            return goal.nothing
         best.offer(found)
         return goal.value(found)
 
     def tell() -> None:
-        timer.tell(goal.exactly(search.best), _upper(search, goal), search.nodes)
+        upper = max(Fraction(0), _upper(search, goal))
+        timer.tell(goal.exactly(max(0.0, search.best)), upper, search.nodes)
 
-    search = CellSearch(problem, offer, timer, factor=factor, margin=margin, keep=keep, tell=tell)
+    in_cone = limits is not None and len(limits.rows) > 0 and not facets
+    search = CellSearch(
+        problem, offer, timer, factor=factor, margin=margin, keep=keep, tell=tell,
+        put_right=limits.allowed if limits is not None and in_cone else None,
+    )  # fmt: skip
     if facets:
         _look_on_facets(search, facets)
     else:
@@ -266,6 +287,9 @@ def _look_on_facets(search: CellSearch, facets: Sequence[Facet]) -> None:
     count = min(max(count, LEAST_LOOK), DIRECTIONS[1] * search.problem.dimension // len(facets))
     for facet in facets:
         points = facet.points if facet.points is not None else facet.draw(random, count)
+        limits = restrictions_of(facet)
+        if limits is not None:
+            points = limits.allowed(points)
         u = np.array([facet.direction(v) for v in points])
         values = search.problem.values(u)
         for place in np.argsort(-values, kind="stable")[:3]:
