@@ -86,7 +86,7 @@ from mipmech.oracles.cells.search import DIRECTIONS, CellSearch
 from mipmech.oracles.shared.facets import Facet, Part, parts_at
 from mipmech.oracles.shared.goals import Density, Goal, SoftDensity
 from mipmech.oracles.shared.restrictions import restrictions_of
-from mipmech.oracles.shared.slices import slice_at
+from mipmech.oracles.shared.slices import Slice, slice_at
 from mipmech.rationals import round_down
 from mipmech.tolerances import EPSILON, STEADY_LOSS
 from mipmech.validation import Floats, at_least
@@ -232,7 +232,7 @@ def _search_at(
         factor = 1 / (1 - max(goal.gap, LEAST_GAP))
 
     limits = goal.limits
-    problem = restricted(problem, geometry, part.agents, None if facets else part)
+    problem = restricted(problem, geometry, part.agents, part if isinstance(part, Slice) else None)
 
     def offer(v: Floats, _estimate: float) -> float:
         if limits is None or facets or not len(limits.rows):

@@ -182,7 +182,7 @@ def _add_words(model: Any, part: Part) -> None:
 
 
 def _turned_back(geometry: Geometry) -> Floats:
-    """w = Bᵀv over u, (n, k) array."""
+    """W = Bᵀv over u, (n, k) array."""
     assert geometry.transfer is not None
     rows = geometry.instance.view.matrix[list(geometry.instance.view.rows)]
     return np.asarray(rows.T @ np.linalg.inv(geometry.transfer.T))

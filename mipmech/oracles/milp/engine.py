@@ -267,7 +267,7 @@ def model_of(oracle: Milp, part: Part, goal: Goal, norm: Any, **more: Any) -> An
     if has_own(part.geometry) and "window" not in more:
         more = {**more, **_whole_window(part, data, norm, more)}
     models = {Density: density_model, SoftDensity: soft_density_model, Gain: gain_model}
-    build: Any = models[type(goal)]
+    build: Any = next(model for kind, model in models.items() if isinstance(goal, kind))
     try:
         model = build(
             data.z, data.reach, data.weight, data.p, data.eta, norm=norm, widen=data.widen, **more

@@ -1,8 +1,8 @@
 """What a search over directions maximises: density, soft density, or the gain.
 
 A goal turns ranges of scores into upper bounds, directions into estimates, and a recount into the
-exact value that is compared with them. Where requirements leave no rule, that is `NOTHING`, and a grade
-is None. Values are in the goal's own units: whole weights for
+exact value that is compared with them. Where requirements leave no rule, that is `NOTHING`, and a
+grade is None. Values are in the goal's own units: whole weights for
 density, multiples of the geometry's unit for soft density and, times ‖p‖, for the gain.
 """
 

@@ -1,11 +1,12 @@
 """What requirements leave of a slice or facet: directions in a cone, and thresholds that may do.
 
-A row a·u ≥ 0 over u is shift + a·v ≥ 0 over v (`Slice`, `Facet`). A cone of directions in which some
-row is negative throughout is closed; directions outside are moved onto the nearest that are not.
+A row a·u ≥ 0 over u is shift + a·v ≥ 0 over v (`Slice`, `Facet`). A cone of directions in which
+some row is negative throughout is closed; other directions are moved onto near ones that are
+allowed.
 
-Over a cone of directions, agent i is surely accepted for b up to its least score plus its reach, and
-surely rejected beyond its greatest score plus its reach. Between two such ends nothing changes but
-the distances moved, which grow with b; so it is enough to look at ends, at those only where the
+Over a cone of directions, agent i is surely accepted for b up to its least score plus its reach,
+and surely rejected beyond its greatest score plus its reach. Between two such ends nothing changes
+but the distances moved, which grow with b; so it is enough to look at ends, at those only where the
 limits on who is accepted may be met.
 """
 
@@ -26,7 +27,7 @@ from mipmech.oracles.shared.cones import ConeSet, Ranges
 from mipmech.oracles.shared.facets import Part
 from mipmech.oracles.shared.slices import Slice
 from mipmech.tolerances import EPSILON, SAFETY
-from mipmech.validation import Flags, Floats
+from mipmech.validation import Flags, Floats, Numbers
 
 # Rounds of steps onto the cone's sides, and back onto the sphere or facet.
 SWEEPS = 40
@@ -80,7 +81,7 @@ class Restrictions:
         most = middle @ self.rows.T + half @ np.abs(self.rows).T + self.shift
         longest = math.sqrt(max(1, self.part.dimension)) * max(1, self.part.dimension)
         rounded = 8 * EPSILON * (np.abs(middle) + half) @ np.abs(self.rows).T
-        found = (most < -self.room * longest - rounded).any(axis=1)
+        found = np.asarray((most < -self.room * longest - rounded).any(axis=1))
         if self.strict:
             found |= ((most <= 0) & (self.room == 0) & self._simple).any(axis=1)
         return np.asarray(found)
@@ -134,7 +135,7 @@ class Restrictions:
 
     # ------------------------------------------------------------ who is accepted
 
-    def bounds(self, where: Ranges, reach: Floats, amount: Floats, soft: bool) -> Floats:
+    def bounds(self, where: Ranges, reach: Floats, amount: Floats | Numbers, soft: bool) -> Floats:
         """The most of (soft) density in each cone at thresholds that may be allowed there, (n,).
 
         `NOTHING` if there are none. amount : (m,) array of weights, or of whole numbers
@@ -148,8 +149,8 @@ class Restrictions:
         order = np.argsort(points, axis=1)
         at, zero = np.take_along_axis(points, order, axis=1), np.zeros(m)
 
-        def summed(*parts: Floats) -> Floats:
-            return np.cumsum(np.concatenate(parts)[order], axis=1)
+        def summed(*parts: Floats | Numbers) -> Floats:
+            return np.asarray(np.cumsum(np.concatenate(parts)[order], axis=1), dtype=np.float64)
 
         if soft:
             value = summed(amount, -amount, zero, zero) * at
@@ -167,9 +168,9 @@ class Restrictions:
         value += own[order] + rounding[:, None]
         fits = self._may_fit(order, at)
         found = np.where(fits, value, NOTHING).max(axis=1, initial=NOTHING)
-        return np.maximum(found, 0.0 if self.nobody else NOTHING)
+        return np.asarray(np.maximum(found, 0.0 if self.nobody else NOTHING))
 
-    def _may_fit(self, order: Floats, at: Floats) -> Flags:
+    def _may_fit(self, order: Numbers, at: Floats) -> Flags:
         """At which of the points the limits may be met, (n, 4m) array."""
         assert self.mass is not None
         assert self.shares is not None
@@ -193,7 +194,9 @@ class Restrictions:
         """Whether nobody need be accepted."""
         return self.shares is None or self.shares.nobody
 
-    def estimates(self, scores: Floats, reach: Floats, amount: Floats, soft: bool) -> Floats:
+    def estimates(
+        self, scores: Floats, reach: Floats, amount: Floats | Numbers, soft: bool
+    ) -> Floats:
         """The best (soft) density of directions, (n, m) scores, over allowed thresholds, (n,).
 
         In floats, to within ties; `NOTHING` where no threshold seems to do.
@@ -226,7 +229,7 @@ class Restrictions:
         if soft:
             value = b * value - inside(amounts * scores)
         found = np.where(fits, np.maximum(value, 0.0), NOTHING).max(axis=1, initial=NOTHING)
-        return np.maximum(found, 0.0 if self.nobody else NOTHING)
+        return np.asarray(np.maximum(found, 0.0 if self.nobody else NOTHING))
 
 
 def restrictions_of(part: Part) -> Restrictions | None:
