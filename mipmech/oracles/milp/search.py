@@ -22,6 +22,7 @@ from mipmech.oracles.shared.facets import Part
 from mipmech.oracles.shared.goals import NUMBERS, Goal
 from mipmech.oracles.shared.incumbent import Incumbent
 from mipmech.oracles.shared.restrictions import NOTHING
+from mipmech.oracles.shared.slices import Slice
 from mipmech.validation import Flags, Floats, Numbers
 
 # Cones bounded at once: enough to keep numpy busy; fewer if the agents are many.
@@ -37,6 +38,8 @@ ROUNDS = (8, 30)
 SURVIVORS = 4
 OFFSPRING = 12
 SHRINK = 0.85
+# Groups of cones that cannot be cut, about which the prover is asked in the end.
+FINE_GROUPS = 32
 # If this many cones do not close everything, a second, thorough search for rules pays.
 AT_FIRST = 20_000
 # A cone is not cut further once its directions differ by less than this: what is open there is a
@@ -213,6 +216,8 @@ class Search(Incumbent):
             if not open_:
                 self._try_fine()
                 self._drop_closed()
+                if self.limits is not None and prove is not None:
+                    self._prove_fine(prove)
                 self.tell()
                 return Stop.FINISHED
             if self.timer.left == 0:
@@ -325,6 +330,21 @@ class Search(Incumbent):
             if fine.bound[place] > self.goal.enough(self.best):
                 middle = (fine.lower[place] + fine.upper[place]) / 2
                 self.offer(self.part.onto(middle) if len(middle) else middle)
+
+    def _prove_fine(self, prove: Prover) -> None:
+        """Ask about cones that cannot be cut, some groups of them."""
+        if self.part.dimension == 0:
+            return
+        if isinstance(self.part, Slice):
+            self.groups = [part for group in self.groups for part in _by_facet(group)]
+        for place in reversed(range(min(len(self.groups), FINE_GROUPS))):
+            if self.timer.left == 0:
+                return
+            verdict, bound = prove(self, self.groups[place].fine)
+            if verdict is Proof.CLOSED:
+                self.proved = max(self.proved, bound)
+                del self.groups[place]
+        self._drop_closed()
 
     def _prove(self, place: int, prove: Prover | None) -> None:
         group = self.groups[place]

@@ -35,6 +35,8 @@ SWEEPS = 40
 NEAR = 1e-6
 # Ends nearer than this are one where rules are only estimated.
 TIED = 1e-12
+# With more agents than this, nothing is said of pairs that cannot be accepted together.
+MOST_COUPLED = 64
 # Nothing that is allowed is known, or is there.
 NOTHING = -1.0
 # Reaches, rounded down.
@@ -166,28 +168,58 @@ class Restrictions:
             value = summed(amount, zero, zero, -amount)
             own, rounding = np.concatenate([zero, zero, zero, amount]), np.zeros(n)
         value += own[order] + rounding[:, None]
-        fits = self._may_fit(order, at)
+        fits, rooms = self._may_fit(order, at)
+        if m <= MOST_COUPLED:
+            each = amount * reach if soft else amount
+            value -= self._not_together(at, starts + reach * DOWN, ends, each, rooms)
         found = np.where(fits, value, NOTHING).max(axis=1, initial=NOTHING)
         return np.asarray(np.maximum(found, 0.0 if self.nobody else NOTHING))
 
-    def _may_fit(self, order: Numbers, at: Floats) -> Flags:
-        """At which of the points the limits may be met, (n, 4m) array."""
+    def _may_fit(self, order: Numbers, at: Floats) -> tuple[Flags, list[Floats]]:
+        """At which of the points the limits may be met, (n, 4m) array, and the room of each class.
+
+        The room is the mass that may be accepted beyond those who surely are.
+        """
         assert self.mass is not None
         assert self.shares is not None
         shares, zero = self.shares, np.zeros(self.mass.shape[1])
-        least_total = most_total = np.zeros(1)
-        high, low = np.full(at.shape, -np.inf), np.full(at.shape, np.inf)
-        for mass in self.mass:
-            total = float(mass.sum())
-            sure, may = (np.concatenate(p)[order] for p in (
-                (zero, zero, mass, zero), (zero, zero, zero, mass),
-            ))  # fmt: skip
-            least = total - np.cumsum(sure, axis=1)
-            most = total - (np.cumsum(may, axis=1) - may)
-            least_total, most_total = least_total + least, most_total + most
-            high, low = np.maximum(high, least / total), np.minimum(low, most / total)
-        fits = (least_total <= shares.high) & (most_total >= shares.low)
-        return np.asarray(fits & (high - low <= float(shares.within) + 1e-12))
+        totals = [float(mass.sum()) for mass in self.mass]
+        least, most = [], []
+        for mass, total in zip(self.mass, totals, strict=True):
+            sure = np.concatenate([zero, zero, mass, zero])[order]
+            may = np.concatenate([zero, zero, zero, mass])[order]
+            least.append(total - np.cumsum(sure, axis=1))
+            most.append(total - (np.cumsum(may, axis=1) - may))
+        high = np.max([held / total for held, total in zip(least, totals, strict=True)], axis=0)
+        low = np.min([held / total for held, total in zip(most, totals, strict=True)], axis=0)
+        within, surely = float(shares.within) + 1e-12, sum(least)
+        fits = (surely <= shares.high) & (sum(most) >= shares.low) & (high - low <= within)
+        rooms = [
+            np.minimum(shares.high - surely, (low + within) * total - held)
+            for held, total in zip(least, totals, strict=True)
+        ]
+        return np.asarray(fits), rooms
+
+    def _not_together(
+        self, at: Floats, sure: Floats, ends: Floats, each: Floats, rooms: list[Floats]
+    ) -> Floats:
+        """What agents who may pass or not cannot add, because then too many would be accepted.
+
+        at : (n, p) array of thresholds; sure, ends : (n, m) arrays, up to where agents surely pass,
+            and from where on they surely do not; each : (m,) array, what each may add
+        """
+        assert self.mass is not None
+        lost = np.zeros_like(at)
+        for mass, room in zip(self.mass, rooms, strict=True):
+            kept, best = np.zeros_like(at), 0.0
+            for i in np.flatnonzero(mass):
+                open_ = (at > sure[:, i : i + 1]) & (at <= ends[:, i : i + 1])
+                fits = mass[i] <= room
+                lost += each[i] * (open_ & ~fits)
+                kept += each[i] * (open_ & fits)
+                best = max(best, float(each[i] / mass[i]))
+            lost += np.maximum(0.0, kept * (1 - 1e-12) - np.maximum(room, 0.0) * best)
+        return lost
 
     @property
     def nobody(self) -> bool:
