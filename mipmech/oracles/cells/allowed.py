@@ -12,9 +12,9 @@ from dataclasses import replace
 import numpy as np
 
 from mipmech.model.geometry import Geometry
-from mipmech.model.instance import Instance
 from mipmech.model.requirements.directions import reduced_rows
 from mipmech.oracles.cells.blocks import CellProblem
+from mipmech.oracles.shared.restrictions import alike
 from mipmech.oracles.shared.slices import Slice
 from mipmech.tolerances import EPSILON, SAFETY
 from mipmech.validation import Floats, Numbers
@@ -62,14 +62,6 @@ def _on_slice(part: Slice, rows: Floats, room: Floats) -> tuple[Floats, Floats, 
     wide = part.most - part.least + 4 * part.geometry.band + 64 * EPSILON
     shift = np.cos(part.angle) * (rows @ part.towards)
     return np.sin(part.angle) * (rows @ part.turn), shift, room + SAFETY * wide * sizes
-
-
-def alike(instance: Instance, agents: Numbers) -> Numbers:
-    """For each of these agents, the first one of whom all that matters is the same: its place."""
-    used = (instance.view.matrix != 0).any(axis=0)
-    table = np.column_stack([instance.agents[agents][:, used], instance.costs.values[agents]])
-    _, first, inverse = np.unique(table + 0.0, axis=0, return_index=True, return_inverse=True)
-    return np.asarray(first[inverse.reshape(-1)])
 
 
 def _merged(problem: CellProblem, first: Numbers) -> CellProblem:

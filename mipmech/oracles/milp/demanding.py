@@ -28,7 +28,7 @@ from mipmech.errors import InputError
 from mipmech.model.geometry import Geometry
 from mipmech.model.requirements.directions import places_of
 from mipmech.oracles.shared.facets import Part
-from mipmech.oracles.shared.restrictions import cone_rows
+from mipmech.oracles.shared.restrictions import alike, cone_rows
 from mipmech.oracles.shared.slices import Slice
 from mipmech.tolerances import EPSILON
 from mipmech.validation import Floats
@@ -60,8 +60,6 @@ def demanded_of(part: Part, widen: float) -> Any:
         if shares.by_class:
             given |= {"within": float(shares.within), "members": shares.members[part.agents]}
     if shares is not None or given["indicators"]:
-        from mipmech.oracles.cells.allowed import alike  # noqa: PLC0415  (numba is slow to import)
-
         given["alike"] = alike(part.geometry.instance, part.agents)
     return Demanded(**given)
 

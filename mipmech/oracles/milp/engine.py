@@ -73,7 +73,7 @@ MOST_IN_GRAPH = 300
 # after so many cones such ties are left as a gap.
 TIED = 1_000_000
 # Cones counted before HiGHS is asked, if there are limits on who is accepted.
-COUNTING = 4096
+COUNTING = 30_000
 # Nodes for one MILP over a hull; if they do not suffice, the hull is cut in two.
 NODES = 3000
 

@@ -13,14 +13,15 @@ limits on who is accepted may be met.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
 
-from mipmech.errors import InputError
 from mipmech.model.geometry import Geometry
+from mipmech.model.instance import Instance
 from mipmech.model.requirements.directions import reduced_rows
 from mipmech.model.requirements.shares import Shares
 from mipmech.oracles.shared.cones import ConeSet, Ranges
@@ -168,58 +169,83 @@ class Restrictions:
             value = summed(amount, zero, zero, -amount)
             own, rounding = np.concatenate([zero, zero, zero, amount]), np.zeros(n)
         value += own[order] + rounding[:, None]
-        fits, rooms = self._may_fit(order, at)
         if m <= MOST_COUPLED:
-            each = amount * reach if soft else amount
-            value -= self._not_together(at, starts + reach * DOWN, ends, each, rooms)
+            each = amount * reach if soft else np.asarray(amount, dtype=np.float64)
+            fits, lost = self._together(at, starts + reach * DOWN, ends, each)
+            value -= lost
+        else:
+            fits = self._may_fit(order)
         found = np.where(fits, value, NOTHING).max(axis=1, initial=NOTHING)
         return np.asarray(np.maximum(found, 0.0 if self.nobody else NOTHING))
 
-    def _may_fit(self, order: Numbers, at: Floats) -> tuple[Flags, list[Floats]]:
-        """At which of the points the limits may be met, (n, 4m) array, and the room of each class.
-
-        The room is the mass that may be accepted beyond those who surely are.
-        """
+    def _may_fit(self, order: Numbers) -> Flags:
+        """At which of the points the limits may be met, (n, 4m) array."""
         assert self.mass is not None
-        assert self.shares is not None
-        shares, zero = self.shares, np.zeros(self.mass.shape[1])
-        totals = [float(mass.sum()) for mass in self.mass]
+        zero = np.zeros(self.mass.shape[1])
         least, most = [], []
-        for mass, total in zip(self.mass, totals, strict=True):
+        for mass in self.mass:
             sure = np.concatenate([zero, zero, mass, zero])[order]
             may = np.concatenate([zero, zero, zero, mass])[order]
-            least.append(total - np.cumsum(sure, axis=1))
-            most.append(total - (np.cumsum(may, axis=1) - may))
+            least.append(float(mass.sum()) - np.cumsum(sure, axis=1))
+            most.append(float(mass.sum()) - (np.cumsum(may, axis=1) - may))
+        return self._fits(least, most)[0]
+
+    def _fits(self, least: Sequence[Floats], most: Sequence[Floats]) -> tuple[Flags, Floats]:
+        """Whether the limits may be met with masses by class in a range, and the least share."""
+        assert self.mass is not None
+        assert self.shares is not None
+        totals = self.mass.sum(axis=1)
         high = np.max([held / total for held, total in zip(least, totals, strict=True)], axis=0)
         low = np.min([held / total for held, total in zip(most, totals, strict=True)], axis=0)
-        within, surely = float(shares.within) + 1e-12, sum(least)
-        fits = (surely <= shares.high) & (sum(most) >= shares.low) & (high - low <= within)
-        rooms = [
-            np.minimum(shares.high - surely, (low + within) * total - held)
-            for held, total in zip(least, totals, strict=True)
-        ]
-        return np.asarray(fits), rooms
+        within = float(self.shares.within) + 1e-12
+        fits = (sum(least) <= self.shares.high) & (sum(most) >= self.shares.low)
+        return np.asarray(fits & (high - low <= within)), low
 
-    def _not_together(
-        self, at: Floats, sure: Floats, ends: Floats, each: Floats, rooms: list[Floats]
-    ) -> Floats:
-        """What agents who may pass or not cannot add, because then too many would be accepted.
+    def _together(
+        self, at: Floats, sure: Floats, ends: Floats, each: Floats
+    ) -> tuple[Flags, Floats]:
+        """At which points the limits may be met, and what some agents cannot add there, (n, p).
+
+        Agents who may pass or not add nothing where too many would be accepted with them.
 
         at : (n, p) array of thresholds; sure, ends : (n, m) arrays, up to where agents surely pass,
             and from where on they surely do not; each : (m,) array, what each may add
         """
         assert self.mass is not None
-        lost = np.zeros_like(at)
-        for mass, room in zip(self.mass, rooms, strict=True):
-            kept, best = np.zeros_like(at), 0.0
-            for i in np.flatnonzero(mass):
-                open_ = (at > sure[:, i : i + 1]) & (at <= ends[:, i : i + 1])
-                fits = mass[i] <= room
-                lost += each[i] * (open_ & ~fits)
-                kept += each[i] * (open_ & fits)
-                best = max(best, float(each[i] / mass[i]))
-            lost += np.maximum(0.0, kept * (1 - 1e-12) - np.maximum(room, 0.0) * best)
-        return lost
+        assert self.shares is not None
+        kept, place = self._alike
+        mass = np.array([np.bincount(place, weights=row) for row in self.mass])
+        each = np.bincount(place, weights=each)
+        surely = [at <= sure[:, i : i + 1] for i in kept]
+        open_ = [~s & (at <= ends[:, i : i + 1]) for s, i in zip(surely, kept, strict=True)]
+        least, room, lost = [], [], np.zeros_like(at)
+        most = []
+        for row in mass:
+            used = np.flatnonzero(row)
+            least.append(sum((row[i] * surely[i] for i in used), np.zeros_like(at)))
+            most.append(least[-1] + sum((row[i] * open_[i] for i in used), np.zeros_like(at)))
+        fits, low = self._fits(least, most)
+        within, total = float(self.shares.within) + 1e-12, sum(least)
+        for row, held in zip(mass, least, strict=True):
+            room.append(np.minimum(self.shares.high - total, (low + within) * row.sum() - held))
+        added = [np.zeros_like(at) for _ in mass]
+        for i, flags in enumerate(open_):
+            fit = np.all([row[i] <= left for row, left in zip(mass, room, strict=True)], axis=0)
+            lost += each[i] * (flags & ~fit)
+            if np.count_nonzero(mass[:, i]) == 1:
+                added[int(mass[:, i].argmax())] += each[i] * (flags & fit)
+        for row, left, sum_ in zip(mass, room, added, strict=True):
+            used = row > 0
+            best = float((each[used] / row[used]).max())
+            lost += np.maximum(0.0, sum_ * (1 - 1e-12) - np.maximum(left, 0.0) * best)
+        return fits, lost
+
+    @cached_property
+    def _alike(self) -> tuple[Numbers, Numbers]:
+        """One agent in the place of all that respond alike, and each agent's place among them."""
+        first = alike(self.part.geometry.instance, self.part.agents)
+        kept, place = np.unique(first, return_inverse=True)
+        return kept, place
 
     @property
     def nobody(self) -> bool:
@@ -313,11 +339,9 @@ def cone_rows(geometry: Geometry) -> tuple[Floats, Floats]:
     return rows, room
 
 
-def refuse_own(geometry: Geometry, who: str) -> None:
-    """Refuse constraints that a user wrote, for a search that cannot know them."""
-    if geometry.demands is not None and geometry.demands.requirements.own:
-        raise InputError(
-            f"{who} does not know constraints of your own; use engine='milp', or the oracle milp or"
-            " milp-soft",
-            field="own",
-        )
+def alike(instance: Instance, agents: Numbers) -> Numbers:
+    """For each of these agents, the first one of whom all that matters is the same: its place."""
+    used = (instance.view.matrix != 0).any(axis=0)
+    table = np.column_stack([instance.agents[agents][:, used], instance.costs.values[agents]])
+    _, first, inverse = np.unique(table + 0.0, axis=0, return_index=True, return_inverse=True)
+    return np.asarray(first[inverse.reshape(-1)])
