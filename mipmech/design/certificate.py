@@ -609,6 +609,9 @@ def certify_density(
     from mipmech.oracles.shared.slices import slice_at  # noqa: PLC0415
 
     geometry = geometry_of(sample)
+    if geometry.demands is not None:
+        said = "are not known to certificates at η; leave them out, or certify the gain"
+        raise InputError(said, field="requirements")
     only_slices(geometry, "a certificate at η")
     if infeasible(geometry, eta):
         raise InputError(

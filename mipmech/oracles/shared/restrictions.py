@@ -215,7 +215,7 @@ class Restrictions:
         assert self.shares is not None
         kept, place = self._alike
         mass = np.array([np.bincount(place, weights=row) for row in self.mass])
-        each = np.bincount(place, weights=each)
+        each = np.asarray(np.bincount(place, weights=each), dtype=np.float64)
         surely = [at <= sure[:, i : i + 1] for i in kept]
         open_ = [~s & (at <= ends[:, i : i + 1]) for s, i in zip(surely, kept, strict=True)]
         least, room, lost = [], [], np.zeros_like(at)
