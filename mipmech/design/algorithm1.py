@@ -83,6 +83,8 @@ GridName = Literal["auto", "angular", "facets", "paper"]
 EPSILON_SHARE = 0.05
 # Cones counted for the bound of a block before it is bisected instead.
 BLOCK_CONES = 20_000
+# Values of η where all agents are at one point, and P w_f may not be allowed.
+AT_ONE_POINT = 65
 # Nodes of the cells engine before the oracle is asked where it is stuck: at ties, mostly.
 STUCK_NODES = 100_000
 # Agents looked at in a block of cells; small, since an answer changes everything.
@@ -419,6 +421,11 @@ def _grid(
     if not isinstance(grid, str):
         return grid_of(geometry, grid, soft)
     if grid == "angular":
+        alone = geometry.rank > 1 and geometry.radius == 0 and geometry.p_norm > 0
+        if geometry.demands is not None and alone:
+            # All agents are at one point, so that P w_f would be best, were it allowed.
+            turns = np.linspace(0.0, np.pi / 2, AT_ONE_POINT)
+            return grid_of(geometry, np.maximum(0.0, geometry.p_norm * np.cos(turns)), soft)
         return angular_grid(geometry, epsilon, soft)
     if grid == "facets":
         return facet_grid(geometry, soft)

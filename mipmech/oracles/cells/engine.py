@@ -84,7 +84,7 @@ from mipmech.oracles.cells.blocks import CellProblem
 from mipmech.oracles.cells.compiling import warm
 from mipmech.oracles.cells.search import DIRECTIONS, CellSearch
 from mipmech.oracles.shared.facets import Facet, Part, parts_at
-from mipmech.oracles.shared.goals import Density, Goal, SoftDensity
+from mipmech.oracles.shared.goals import RESIDUE, WHOLE, Density, Goal, SoftDensity
 from mipmech.oracles.shared.restrictions import restrictions_of
 from mipmech.oracles.shared.slices import Slice, slice_at
 from mipmech.rationals import round_down
@@ -225,11 +225,15 @@ def _search_at(
         best = Keeper(lambda found: found.density)
         weight, margin = goal.mass.whole.astype(np.float64), float(goal.mass.excess)
         problem = replace(problem, kind=kernel.DENSITY, weight=weight, finest=FINEST_DENSITY)
+        if geometry.demands is not None:  # bounds need not be whole numbers
+            margin += WHOLE
     else:
         best = Keeper(lambda found: found.soft_density_below)
         # No cell is so small that its bound is off by less than the slack.
         problem = replace(problem, finest=max(problem.finest, float(part.weight @ slack)))
         factor = 1 / (1 - max(goal.gap, LEAST_GAP))
+        if geometry.demands is not None:  # they may leave nothing to move for
+            margin = RESIDUE * goal.most
 
     limits = goal.limits
     problem = restricted(problem, geometry, part.agents, part if isinstance(part, Slice) else None)
@@ -263,10 +267,14 @@ def _search_at(
         _look_on_facets(search, facets)
     else:
         search.look()
+    first = np.eye(max(problem.dimension, 1))[0, : problem.dimension]
+    first = facets[0].middle if facets else first
+    if search.best < 0:  # perhaps nobody need be accepted: then any direction will do
+        for v in [facet.middle for facet in facets] or [first, -first]:
+            search.try_direction(v, 0.0)
     stop = search.run(timer.budget.threads, most)
     if best.recount is None:  # any direction will do
-        first = np.eye(max(problem.dimension, 1))[0, : problem.dimension]
-        offer(facets[0].middle if facets else first, 0.0)
+        offer(first, 0.0)
     return search, best, stop
 
 
@@ -300,7 +308,8 @@ def _look_on_facets(search: CellSearch, facets: Sequence[Facet]) -> None:
 def _upper(search: CellSearch, goal: Goal) -> Fraction:
     """No mechanism has more, in the user's terms; whole numbers are added without rounding."""
     if isinstance(goal, Density):
-        return goal.exactly(search.upper)
+        demanded = goal.part.geometry.demands is not None
+        return goal.exactly(math.floor(search.upper + WHOLE) if demanded else search.upper)
     return _above(search) * Fraction(goal.part.geometry.unit)
 
 

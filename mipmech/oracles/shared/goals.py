@@ -65,6 +65,10 @@ def _between(
 # A reach beyond this many units never binds for density: b may be the largest score of those
 # covered, and scores differ by little more than 2.
 LONG = 4.0
+# What is a share of a whole number short of the next one is that one.
+WHOLE = 1e-6
+# Less than this share of what all can move is rounding.
+RESIDUE = 1e-12
 # Reaches are rounded, and so is what is added to them; upwards, that is allowed for.
 UP = 1 + 8 * EPSILON
 
@@ -113,7 +117,8 @@ class Density(Demanding):
     def bounds(self, where: Ranges, floor: float) -> Floats:
         """Interval stabbing."""
         if self.by_share is not None:
-            return self.by_share.bounds(where, self.reach * UP, self.mass.whole, soft=False)
+            most = self.by_share.bounds(where, self.reach * UP, self.mass.whole, soft=False)
+            return np.floor(most + WHOLE)
         ends = where.high + self.reach * UP
         return stab(where.low, ends, self.mass.whole, math.floor(floor))
 
@@ -226,6 +231,8 @@ class SoftDensity(Demanding):
         """The best value and the gap."""
         if best < 0:
             return best
+        if self.limits is not None:  # requirements may leave nothing to move for
+            return max(best * (1 + self.gap), RESIDUE * self.most)
         return best * (1 + self.gap)
 
     def exactly(self, value: float) -> Fraction:
