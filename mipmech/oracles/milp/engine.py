@@ -42,6 +42,7 @@ import numpy as np
 from mipmech.budget import Budget, Stop, Timer
 from mipmech.errors import InputError
 from mipmech.model.geometry import Geometry
+from mipmech.model.mechanism import to_reduced
 from mipmech.oracles.base import Answer, FeasibleOracle, grade, infeasible
 from mipmech.oracles.milp.demanding import add_own, by_share, demanded_of, has_own
 from mipmech.oracles.milp.search import ROUNDS, Proof, Search
@@ -73,7 +74,9 @@ MOST_IN_GRAPH = 300
 # after so many cones such ties are left as a gap.
 TIED = 1_000_000
 # Cones counted before HiGHS is asked, if there are limits on who is accepted.
-COUNTING = 30_000
+COUNTING = 8_000
+# Likewise with constraints of a user's own, of which it knows nothing.
+COUNTING_OWN = 1000
 # Nodes for one MILP over a hull; if they do not suffice, the hull is cut in two.
 NODES = 3000
 
@@ -151,8 +154,8 @@ class Milp(FeasibleOracle):
         if self.norm == "cones" or part.points is not None or not worth:
             prover = Prover(self, budget) if worth else None
             later, first = max(self.counting // 10, 1), self.counting
-            if by_share(part.geometry):  # counting knows little of who is accepted
-                first, later = min(first, COUNTING), min(later, COUNTING)
+            cones = counted_first(part.geometry)
+            first, later = int(min(first, cones)), int(min(later, cones))
             nodes = math.inf if budget.nodes is None else budget.nodes
             tied = isinstance(part, Facet) or by_share(part.geometry)
             most = min(self.most_cones, TIED) if tied else self.most_cones
@@ -198,6 +201,13 @@ def soft_bound(
         prover = Prover(Milp(), budget) if worth_a_model(part, goal) else None
         search.run(prover, cones, cones // 4, 4 * cones)
     return goal.exactly(search.upper) * (1 + 8 * Fraction(EPSILON))
+
+
+def counted_first(geometry: Geometry) -> float:
+    """Cones to count before HiGHS is asked, at most."""
+    if has_own(geometry):
+        return COUNTING_OWN
+    return COUNTING if by_share(geometry) else math.inf
 
 
 def worth_a_model(part: Part, goal: Goal) -> bool:
@@ -561,7 +571,7 @@ def recovered(search: Search, solved: Solved) -> bool:
         accepted = _accepted(search, solved)
         held = Held(search.limits.rows, search.limits.shift, accepted)
         if has_own(part.geometry):
-            search.offer_near(v, solved.values["b"])
+            _offer_own(search, v, solved.values["b"])
     cleared = clear(part, v, covered, held=held)
     if held is not None:  # between the two: as near to the first as rounding allows
         for share in TOWARDS:
@@ -576,6 +586,23 @@ def recovered(search: Search, solved: Solved) -> bool:
         cleared = climbed
     search.offer(cleared)
     return search.best > before or (known is None and search.found is not None)
+
+
+def _offer_own(search: Search, v: Floats, b: float) -> None:
+    """A solution, and rules near it: it may fail a user's constraint by the solver's tolerance."""
+    part, found = search.part, search.found
+    search.offer_near(v, b)
+    if found is not None:  # towards a rule that meets it
+        u = to_reduced(part.geometry, found.mechanism)[0]
+        known = part.onto(part.turn.T @ u)
+        for share in TOWARDS:
+            search.offer_near(part.onto((1 - share) * v + share * known), b)
+        return
+    for share in TOWARDS[1:]:
+        for axis in np.vstack([np.eye(len(v)), -np.eye(len(v))]):
+            search.offer_near(part.onto(v + share * axis), b)
+        if search.found is not None:
+            return
 
 
 def _accepted(search: Search, solved: Solved) -> Flags | None:

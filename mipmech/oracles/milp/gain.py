@@ -19,7 +19,6 @@ from mipmech.model.geometry import Geometry
 from mipmech.model.mechanism import to_reduced
 from mipmech.oracles.milp.demanding import by_share
 from mipmech.oracles.milp.engine import (
-    COUNTING,
     DROPPED,
     IMPROVEMENT,
     TIED,
@@ -27,6 +26,7 @@ from mipmech.oracles.milp.engine import (
     Data,
     Milp,
     Prover,
+    counted_first,
     worth_a_model,
 )
 from mipmech.oracles.milp.search import Proof, Search
@@ -123,6 +123,7 @@ class GainBound(Search):
         prover = GainProver(Milp(), budget) if worth_a_model(self.part, self.goal) else None
         later = min(LATER, max(1, counting // 10))
         if by_share(self.part.geometry):  # counting knows little of who is accepted
-            counting, later, most = min(counting, COUNTING), min(later, COUNTING), min(most, TIED)
+            cones = int(counted_first(self.part.geometry))
+            counting, later, most = min(counting, cones), min(later, cones), min(most, TIED)
         nodes = math.inf if budget.nodes is None else budget.nodes
         return self.run(prover, counting, later, most, nodes)
