@@ -9,7 +9,11 @@ import pytest
 from pyomo.environ import Constraint
 
 from mipmech import Budget, InputError, Instance, ask, certify, solve
+from mipmech.model.geometry import geometry_of
 from mipmech.model.requirements import Own, Requirements
+from mipmech.oracles.milp.demanding import _coordinates
+from mipmech.oracles.milp.engine import MilpSoft, model_at
+from mipmech.oracles.shared.slices import slice_at
 
 GAP = 2e-3
 
@@ -130,7 +134,7 @@ def scanned_moves(instance, found):
 def test_oracles_at_one_value(oracle):
     instance = applicants(1)
     require = Requirements(own=half_of_gpa())
-    answer = ask(instance, eta_fraction=0.9, oracle=oracle, require=require)
+    answer = ask(instance, eta_fraction=0.3, oracle=oracle, require=require)
     assert answer.recount is not None
     assert answer.demands.met(answer.recount)
     assert answer.to_dict()["own"] == ["SAT at most half of GPA"]
@@ -151,15 +155,33 @@ def test_who_cannot_says_so():
 def test_a_mistake_in_the_rows_is_named():
     instance = applicants(1)
     own = Own(lambda model: model.weight["act"], lambda _: True, "a typo")
+    geometry = geometry_of(instance, Requirements(own=own))
     with pytest.raises(InputError, match="a typo: rows"):
-        ask(instance, eta_fraction=0.9, oracle="milp", require=Requirements(own=own))
+        model_at(MilpSoft(), geometry, 0.3 * geometry.p_norm)
+
+
+def test_nobody_may_be_left_by_a_constraint():
+    """Rows that contradict each other: no rule, and that is what is said."""
+
+    instance = applicants(1, m=5)
+
+    def never(model):
+        model.never = Constraint(expr=model.b >= model.b.ub + 1)
+
+    require = Requirements(own=Own(never, lambda _: False, "never"))
+    answer = ask(instance, eta_fraction=0.3, oracle="milp", require=require)
+    assert answer.status == "infeasible"
+    assert answer.mechanism is None
+    found = certify(instance, require=require, gap=GAP, budget=Budget(30.0))
+    assert found.status == "infeasible"
+    assert found.mechanism is None
+    assert found.to_dict()["gain"] is None
+    with pytest.raises(InputError, match="must be proved"):
+        found.content()
 
 
 def test_the_words_of_the_model_are_true():
     """Weights, threshold, moves and acceptance of a solution, in the user's units."""
-    from mipmech.model.geometry import geometry_of  # noqa: PLC0415
-    from mipmech.oracles.milp.engine import MilpSoft, model_at  # noqa: PLC0415
-
     kept = []
     instance = applicants(2, m=6)
     own = Own(kept.append, lambda _: True)
@@ -185,7 +207,4 @@ def test_the_words_of_the_model_are_true():
 
 
 def _row(geometry, i):
-    from mipmech.oracles.milp.demanding import _coordinates  # noqa: PLC0415
-    from mipmech.oracles.shared.slices import slice_at  # noqa: PLC0415
-
     return _coordinates(slice_at(geometry, 0.8 * geometry.p_norm))[i]
