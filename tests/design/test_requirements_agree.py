@@ -150,7 +150,7 @@ def test_bounds_of_cones_hold(seed):
 
 
 def _mechanism(geometry, u):
-    from mipmech.model import from_reduced  # noqa: PLC0415
+    from mipmech.model import from_reduced
 
     return from_reduced(geometry, u, 0.0)
 

@@ -268,14 +268,19 @@ def _search_at(
     else:
         search.look()
     first = np.eye(max(problem.dimension, 1))[0, : problem.dimension]
-    first = facets[0].middle if facets else first
-    if search.best < 0:  # perhaps nobody need be accepted: then any direction will do
-        for v in [facet.middle for facet in facets] or [first, -first]:
-            search.try_direction(v, 0.0)
+    some = [facet.middle for facet in facets] or [first, -first]
+    _try_any(search, some)
     stop = search.run(timer.budget.threads, most)
     if best.recount is None:  # any direction will do
-        offer(first, 0.0)
+        offer(some[0], 0.0)
     return search, best, stop
+
+
+def _try_any(search: CellSearch, some: Sequence[Floats]) -> None:
+    """If no rule is known: perhaps nobody need be accepted, and any direction will do."""
+    if search.best < 0:
+        for v in some:
+            search.try_direction(v, 0.0)
 
 
 def _boxes(facet: Facet) -> Floats:
