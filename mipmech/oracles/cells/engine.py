@@ -255,8 +255,8 @@ def _search_at(
         return goal.value(found)
 
     def tell() -> None:
-        upper = max(Fraction(0), _upper(search, goal))
-        timer.tell(goal.exactly(max(0.0, search.best)), upper, search.nodes)
+        above = max(Fraction(0), _upper(search, goal))
+        timer.tell(goal.exactly(max(0.0, search.best)), above, search.nodes)
 
     in_cone = limits is not None and len(limits.rows) > 0 and not facets
     search = CellSearch(
@@ -267,13 +267,18 @@ def _search_at(
         _look_on_facets(search, facets)
     else:
         search.look()
-    first = np.eye(max(problem.dimension, 1))[0, : problem.dimension]
-    some = [facet.middle for facet in facets] or [first, -first]
+    some = [facet.middle for facet in facets] or _two(problem.dimension)
     _try_any(search, some)
     stop = search.run(timer.budget.threads, most)
-    if best.recount is None:  # any direction will do
+    if best.recount is None:
         offer(some[0], 0.0)
     return search, best, stop
+
+
+def _two(dimension: int) -> list[Floats]:
+    """Two opposite directions."""
+    first = np.eye(max(dimension, 1))[0, :dimension]
+    return [first, -first]
 
 
 def _try_any(search: CellSearch, some: Sequence[Floats]) -> None:
