@@ -197,7 +197,7 @@ def _step(
         return np.hstack([sign * turned, -sign * ones, room * ones])
 
     parts = [side(covered, 1.0), side(passing, -1.0)]
-    right = [top - scores, ends[passing] - top]
+    right = [top - scores, every[passing] - top + part.reach[passing]]
     if held is not None:
         turned = held.rows @ tangent.T
         parts += [side(failing, 1.0), np.hstack([-turned, np.zeros((len(turned), 2))])]
