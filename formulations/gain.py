@@ -59,7 +59,7 @@ def gain_model(
     steep = linear([1, *[-c for c in coefficients]], [model.rate, *variables])
     model.steep = Constraint(expr=(None, steep, widen))
     model.tilt = Param(range(TANGENTS), mutable=True, initialize=1.0)
-    model.least = Param(range(TANGENTS), mutable=True, initialize=0.0)
+    model.least_side = Param(range(TANGENTS), mutable=True, initialize=0.0)
     # Equal weights count 1 each in the model, as in its objective.
     weight = finite("weight", weight, (len(z),)) / model.scale
     moves = [model.t[i] for i in np.flatnonzero(weight).tolist()]
@@ -69,7 +69,7 @@ def gain_model(
         return linear([*shares, model.tilt[q]], [*moves, model.rate])
 
     model.tangents = Constraint(
-        range(TANGENTS), rule=lambda model, q: (model.least[q], side(model, q), None)
+        range(TANGENTS), rule=lambda model, q: (model.least_side[q], side(model, q), None)
     )
     model.objective.deactivate()
     model.towards = Objective(expr=side(model, TANGENTS // 2), sense=maximize)
@@ -86,4 +86,4 @@ def set_gain(model: ConcreteModel, *, least_gain: float, rates: tuple[float, flo
     least = least_gain / model.scale
     for place, q in enumerate(np.geomspace(low, high, TANGENTS).tolist()):
         model.tilt[place] = least / q**2
-        model.least[place] = 2 * least / q
+        model.least_side[place] = 2 * least / q

@@ -24,6 +24,7 @@ class Stop(Enum):
     CLOSED = "the bounds meet"
     FINISHED = "completed"
     INFEASIBLE = "no direction has this η"
+    UNMET = "no rule with this η meets the requirements"
     NO_ANSWER = "this oracle knows no direction with this η"
     TIME = "time limit"
     FAILED = "the solver failed"

@@ -24,6 +24,13 @@ the same U + L is stated as gain ≥ opt − (U + L − gain).
 is constant on each. Then the grid is the rates of the facets (`grids.facet_grid`), nothing lies
 between its values, L = 0, and a soft oracle that answers exactly gives the optimum.
 
+**Requirements.** Every answer, and every rule made of it, meets them. If only the direction must
+lie in a cone (signs and order of weights), and p does, then turning towards p does not leave it,
+and what is said above holds among the rules that are allowed. Otherwise a rule between two values
+of η may be allowed where the turned one is not, and U bounds the gains on the grid alone: the scope
+is "grid". On facets nothing lies between the values, but for linf, where weights of 0 have rates of
+their own. An η without a rule that is allowed is no error; without any at all there is no rule.
+
 **Skipping.** If η_b · (upper bound of soft density for all η in [η_a, η_b]) is not above the best
 gain so far, no η of the block can beat it; blocks are bisected, the most promising first. The
 result is the same with fewer calls. With ``skip="cells"`` the cells engine searches all directions
@@ -53,7 +60,11 @@ from mipmech.model.edge_of_reach import Fragile, fragile, steady
 from mipmech.model.geometry import Geometry, geometry_of
 from mipmech.model.grading import Recount
 from mipmech.model.instance import Instance
-from mipmech.model.mechanism import Mechanism
+from mipmech.model.mechanism import Mechanism, from_reduced
+from mipmech.model.requirements import Demands
+from mipmech.model.requirements.directions import weights_of
+from mipmech.model.requirements.feasible import best_feasible, steady_feasible
+from mipmech.model.requirements.required import RequirementsLike
 from mipmech.model.thresholds import best_threshold
 from mipmech.oracles.base import Answer, Oracle
 from mipmech.oracles.registry import as_oracle
@@ -72,6 +83,8 @@ GridName = Literal["auto", "angular", "facets", "paper"]
 EPSILON_SHARE = 0.05
 # Cones counted for the bound of a block before it is bisected instead.
 BLOCK_CONES = 20_000
+# Values of η where all agents are at one point, and P w_f may not be allowed.
+AT_ONE_POINT = 65
 # Nodes of the cells engine before the oracle is asked where it is stuck: at ties, mostly.
 STUCK_NODES = 100_000
 # Agents looked at in a block of cells; small, since an answer changes everything.
@@ -179,6 +192,8 @@ class Solution:
         The record of the oracle.
     thresholds : {"best", "two"}
         How the thresholds were chosen.
+    demands : Demands or None
+        What is demanded of rules; None if any rule is allowed.
     """
 
     instance: Instance
@@ -193,8 +208,14 @@ class Solution:
     seconds: float
     oracle: str
     thresholds: Thresholds
+    demands: Demands | None = None
 
     def __repr__(self) -> str:
+        if self.unknown:
+            return (
+                f"Solution(no rule found that meets the requirements, {len(self.steps)} calls,"
+                f" {self.skipped} skipped; {self.stop.value})"
+            )
         return (
             f"Solution(gain={float(self.gain):.6g} at η = {self.eta}, {len(self.steps)} calls,"
             f" {self.skipped} skipped: at least {self.bound.factor:.4g}·opt −"
@@ -212,8 +233,13 @@ class Solution:
         return None if self.recount is None else self.recount.mechanism
 
     @property
+    def unknown(self) -> bool:
+        """Whether rules must meet requirements, and none that does was found."""
+        return self.demands is not None and self.recount is None
+
+    @property
     def gain(self) -> Fraction:
-        """Its exact gain."""
+        """Its exact gain; 0 without a rule."""
         return Fraction(0) if self.best is None else self.best.gain
 
     @property
@@ -244,7 +270,9 @@ class Solution:
 
     @property
     def gap(self) -> float:
-        """(upper − lower)/upper, rounded up; 0 if upper is 0."""
+        """(upper − lower)/upper, rounded up; 0 if upper is 0, 1 if no allowed rule gains."""
+        if self.unknown or self.lower < 0:
+            return 1.0
         return relative_gap(self.lower, self.upper)
 
     @property
@@ -281,9 +309,10 @@ class Solution:
     def to_dict(self) -> dict[str, Any]:
         """The object printed under ``--json``."""
         return {
-            "gain": round_down(self.gain),
+            "gain": None if self.unknown else round_down(self.gain),
             "mechanism": None if self.mechanism is None else self.mechanism.to_dict(),
             **facts(self.instance, self.recount, self.printed, self.fragile),
+            **({} if self.demands is None else self.demands.facts(self.recount)),
             "thresholds": self.thresholds,
             "gain_two": None if self.gain_two is None else round_down(self.gain_two),
             "eta": self.eta,
@@ -308,6 +337,7 @@ def default_epsilon(instance: Instance, share: float = EPSILON_SHARE) -> float:
 def solve(
     sample: Instance | Geometry | str | Path,
     *,
+    require: RequirementsLike | None = None,
     epsilon: float | None = None,
     oracle: str | Oracle = "milp",
     grid: GridName | ArrayLike = "auto",
@@ -323,6 +353,9 @@ def solve(
     ----------
     sample : Instance, Geometry, str or Path
         The sample, or its file.
+    require : Requirements, mapping, str or Path, optional
+        What is demanded of rules, or the name of its file. If no rule is found that meets it, the
+        solution has no mechanism.
     epsilon : float, optional
         The additive loss, in units of gain; by default 5 % of the gain's ceiling.
     oracle : str or Oracle
@@ -349,7 +382,7 @@ def solve(
     >>> found.complete, found.bound.factor >= 0.25
     (True, True)
     """
-    geometry = geometry_of(sample)
+    geometry = geometry_of(sample, require)
     budget = budget or Budget()
     timer = budget.start()
     asked = as_oracle(oracle)
@@ -377,7 +410,7 @@ def solve(
         instance=geometry.instance, grid=values, grid_name=name,
         steps=tuple(sorted(loop.steps, key=lambda step: -step.eta)), skips=tuple(loop.skips),
         best=loop.best, bound=loop.guarantee(), epsilon=epsilon, stop=stop, seconds=timer.seconds,
-        oracle=repr(asked), thresholds=thresholds,
+        oracle=repr(asked), thresholds=thresholds, demands=geometry.demands,
     )  # fmt: skip
 
 
@@ -388,6 +421,11 @@ def _grid(
     if not isinstance(grid, str):
         return grid_of(geometry, grid, soft)
     if grid == "angular":
+        alone = geometry.rank > 1 and geometry.radius == 0 and geometry.p_norm > 0
+        if geometry.demands is not None and alone:
+            # All agents are at one point, so that P w_f would be best, were it allowed.
+            turns = np.linspace(0.0, np.pi / 2, AT_ONE_POINT)
+            return grid_of(geometry, np.maximum(0.0, geometry.p_norm * np.cos(turns)), soft)
         return angular_grid(geometry, epsilon, soft)
     if grid == "facets":
         return facet_grid(geometry, soft)
@@ -464,8 +502,9 @@ class _EtaLoop:
         step = self.step(answer)
         self.steps.append(step)
         self.answered = max(self.answered, self.gain_bound(answer))
-        # A rule that lowers quality is worse than none.
-        if step.rule is not None and step.gain >= 0:
+        # A rule that lowers quality is worse than none, unless some rule is demanded.
+        demanded = self.geometry.demands is not None
+        if step.rule is not None and (step.gain >= 0 or demanded):
             self.best = step if self.best is None or step.gain > self.best.gain else self.best
         self.tell()
         return Stop.INTERRUPTED if answer.stop is Stop.INTERRUPTED else None
@@ -483,12 +522,31 @@ class _EtaLoop:
         if answer.mechanism is None:
             return Step(answer, None)
         instance = self.geometry.instance
+        if self.geometry.demands is not None:
+            return self.step_allowed(answer, self.geometry.demands)
         best = two = None
         if self.thresholds == "best" or self.oracle.soft:
             best = steady(best_threshold(instance, answer.mechanism))
         if not self.oracle.soft:
             two = steady(quarter(instance, answer.mechanism)[0])
         return Step(answer, best or two, None if two is None else two.gain)
+
+    def step_allowed(self, answer: Answer, demands: Demands) -> Step:
+        """The same among thresholds with which all requirements are met."""
+        found = answer.recount
+        assert found is not None
+        tried: list[Recount] = []
+        two: Recount | None = None
+        if not self.oracle.soft:
+            two = steady(quarter(self.geometry.instance, found.mechanism)[0])
+            two = two if demands.met(two) else None
+            tried += [] if two is None else [two]
+        if self.thresholds == "best" or self.oracle.soft:
+            best = best_feasible(demands, found.mechanism)
+            tried += [] if best is None else [steady_feasible(demands, best)]
+        tried.append(found)  # it meets them, whatever its threshold
+        rule = max(tried, key=lambda rule: rule.gain)
+        return Step(answer, rule, None if two is None else two.gain)
 
     def tell(self, note: str = "") -> None:
         """Report progress: the best gain, and the values of η that are done."""
@@ -538,7 +596,7 @@ class _EtaLoop:
 
     def skip(self, etas: list[float], upper: float, how: Skipping) -> bool:
         """Skip a block if it cannot beat the best gain."""
-        if self.best is None or Fraction(upper) > self.best.gain:
+        if self.best is None or Fraction(upper) > self.best.gain or self.best.gain < 0:
             return False
         named = {"cones": "counting over cones", "milp": "counting over cones, and HiGHS"}[how]
         self.skips.append(Skip(etas[-1], etas[0], len(etas), upper, named))
@@ -554,7 +612,7 @@ class _EtaLoop:
         if rate <= 0:
             return 0.0
         # Below what is needed by more than rounding, so that a target that is met means a skip.
-        target = float(self.gain) / rate * (1 - ROUNDING)
+        target = max(0.0, float(self.gain)) / rate * (1 - ROUNDING)
         budget, milp = Budget(self.timer.left, self.timer.budget.threads), how == "milp"
         moved = soft_bound(self.geometry, low, high, target, BLOCK_CONES, budget, milp=milp)
         return min(known, round_up(Fraction(rate) * moved))
@@ -570,6 +628,8 @@ class _EtaLoop:
         stop: Stop | None = None
 
         def best() -> float:
+            if self.geometry.demands is not None and (self.best is None or self.gain < 0):
+                return -1.0  # only what no rule is allowed in is closed
             return round_down(self.gain / unit)
 
         def ask(place: int) -> None:
@@ -628,6 +688,7 @@ class _EtaLoop:
         # too fine to be cut.
         below = closed <= gain * (1 - Fraction(SURELY_BELOW) / 2)
         most = round_down(gain) if below else round_up(closed * (1 + Fraction(SURELY_BELOW)))
+        most = max(0.0, most)  # a rule that does harm, or none at all
         for asked, run in groupby(map(float, etas), answered.__contains__):
             block = list(run)
             if not asked:
@@ -640,6 +701,9 @@ class _EtaLoop:
     def guarantee(self) -> Guarantee:
         """From the calls that were exact, those that were not, and those not made."""
         gain, ceiling = self.gain, self.ceiling
+        demands = self.geometry.demands
+        if demands is not None:
+            gain = max(Fraction(0), gain)
         everything = self.done == len(self.grid)
         skipped = Fraction(max((skip.upper for skip in self.skips), default=0.0))
         grid_upper = min(ceiling, max(gain, self.answered, skipped)) if everything else ceiling
@@ -649,8 +713,27 @@ class _EtaLoop:
         else:
             factor = gain / grid_upper if grid_upper else Fraction(1)
             additive = factor * max(Fraction(0), upper - grid_upper)
-        scope: Literal["grid", "all"] = "all" if self.grid.everywhere else "grid"
+        if demands is not None and self.gain < 0:
+            additive = upper - self.gain
+        everywhere = self.grid.everywhere and (demands is None or self.turns(demands))
+        if demands is not None and (self.best is None or self.gain < 0):
+            factor = Fraction(0)
+        scope: Literal["grid", "all"] = "all" if everywhere else "grid"
         return Guarantee(round_down(factor), round_up(additive), round_up(upper), scope)
+
+    def turns(self, demands: Demands) -> bool:
+        """Whether allowed rules between the values of η are no better than those at them."""
+        geometry = self.geometry
+        if geometry.norm == "l1":
+            return True
+        if geometry.norm == "linf":  # weights of exactly 0 have rates of their own
+            return demands.cone is None and not demands.requirements.own
+        if demands.shares is not None or demands.requirements.own or demands.cone is None:
+            return False
+        if not geometry.p_norm:
+            return True  # nothing gains
+        towards = from_reduced(geometry, geometry.steepest, 0.0)
+        return demands.cone.allows(weights_of(geometry.instance, towards))
 
 
 def _turned(v: Floats, p: Floats, eta: float) -> Floats:

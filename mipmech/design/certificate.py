@@ -232,6 +232,17 @@ class Certificate:
         folder : Path, optional
             The instance's path is stored relative to it.
         """
+        if self.level == "attested" and self.infeasible:
+            raise InputError(
+                "is that no rule meets the requirements, on a solver's word alone, and a"
+                " certificate of that must be proved; use engine='cells'",
+                field="certificate",
+            )
+        if self.demands is not None and self.demands.requirements.own:
+            raise InputError(
+                "is about constraints of your own, which a certificate cannot hold",
+                field="certificate",
+            )
         instance, beside = self.instance, None
         if instance.path is not None and folder is not None:
             beside = Path(os.path.relpath(instance.path.resolve(), folder.resolve())).as_posix()
@@ -311,6 +322,8 @@ def certify(
         raise InputError("is milp, which does not use workers; give cells", field="engine")
     timer, trace = _traced(budget)
     chosen = FASTEST if engine == "auto" else engine
+    if geometry.demands is not None and geometry.demands.requirements.own:
+        chosen = _engine_for_own(engine, executor)
     with timer.listening():
         if (
             geometry.p_norm == 0 and geometry.demands is None
@@ -325,6 +338,17 @@ def certify(
         else:
             found = _by_milp(geometry, gap, timer)
     return replace(found, seconds=timer.seconds, events=tuple(trace.events))
+
+
+def _engine_for_own(engine: EngineName, executor: Executor | None) -> Literal["milp"]:
+    """The engine that knows constraints of a user's own."""
+    if engine == "cells":
+        said = "does not know constraints of your own; use engine='milp'"
+        raise InputError(f"is cells: the cells engine {said}", field="engine")
+    if executor is not None:
+        said = "are for the engine milp, which does not use workers; leave the executor out"
+        raise InputError(said, field="own")
+    return "milp"
 
 
 # Measured for k = 2…8 and m = 12…100,000 (benchmarks/README.md): cells closed sooner everywhere.
@@ -417,12 +441,15 @@ def _in_time(
 def _by_milp(geometry: Geometry, gap: float, timer: Timer) -> Certificate:
     from mipmech.design.attested import cover_of, proof_of  # noqa: PLC0415  (Pyomo)
 
-    cover = cover_of(geometry, gap, timer)
+    cover, demands = cover_of(geometry, gap, timer), geometry.demands
     stop = cover.run()
+    claim = _claim("infeasible" if cover.infeasible else "gain", demands)
+    recount = cover.found if cover.lower > 0 or demands is not None else None
+    most = max(gain_ceiling(geometry.instance), round_up(cover.lower))
     return Certificate(
-        geometry.instance, {"kind": "gain"}, cover.found if cover.lower > 0 else None, cover.lower,
-        min(round_up(cover.upper), gain_ceiling(geometry.instance)), gap, "attested", "milp",
-        _why(stop, timer), timer.seconds, cover.work, proof_of(cover),
+        geometry.instance, claim, recount, cover.lower, min(round_up(cover.upper), most), gap,
+        "attested", "milp", _why(stop, timer), timer.seconds, cover.work, proof_of(cover),
+        demands=demands,
     )  # fmt: skip
 
 
@@ -583,6 +610,9 @@ def certify_density(
     from mipmech.oracles.shared.slices import slice_at  # noqa: PLC0415
 
     geometry = geometry_of(sample)
+    if geometry.demands is not None:
+        said = "are not known to certificates at η; leave them out, or certify the gain"
+        raise InputError(said, field="requirements")
     only_slices(geometry, "a certificate at η")
     if infeasible(geometry, eta):
         raise InputError(

@@ -10,11 +10,14 @@ from fractions import Fraction
 from typing import Any
 
 from mipmech.budget import Budget, Stop, Timer
+from mipmech.errors import InputError
 from mipmech.model.edge_of_reach import steady
 from mipmech.model.geometry import Geometry
 from mipmech.model.grading import Recount
+from mipmech.model.requirements.feasible import best_feasible, steady_feasible
 from mipmech.model.thresholds import best_threshold
 from mipmech.oracles.milp.engine import MilpSoft
+from mipmech.oracles.milp.existence import Existence, existence
 from mipmech.rationals import round_up
 from mipmech.theory.grids import facet_grid
 from mipmech.theory.projection import gain_ceiling
@@ -28,12 +31,24 @@ class FacetCover:
     """
 
     def __init__(self, geometry: Geometry, gap: float, timer: Timer) -> None:
+        demands = geometry.demands
+        if geometry.norm == "linf" and demands is not None and demands.cone is not None:
+            raise InputError(
+                "are about weights, and with costs of the norm linf a weight of exactly 0 changes"
+                " how people respond: the engine milp, which goes by facets, does not know these"
+                " rules; use engine='cells'",
+                field="requirements",
+            )
         self.geometry = geometry
         self.timer = timer
         self.gap = gap
         self.factor = 1 / (1 - Fraction(max(gap, 1e-6)))
         self.found: Recount | None = None
         self.asked = self.cones = self.models = self.nodes = 0
+        self.any_rule: Existence | None = None
+        if not geometry.p_norm:
+            self.uppers = {0.0: Fraction(0)}
+            return
         ceiling = Fraction(gain_ceiling(geometry.instance))
         moved = ceiling / Fraction(geometry.p_norm_bounds[0])
         # What everybody can move at most, times the rate; with room for the band of a rate.
@@ -46,8 +61,19 @@ class FacetCover:
 
     @property
     def lower(self) -> Fraction:
-        """The gain of the best rule found; 0 without one."""
-        return Fraction(0) if self.found is None else max(Fraction(0), self.found.gain)
+        """The gain of the best rule found; 0 without one.
+
+        Below 0 only if rules must meet requirements, and the best that is known does harm.
+        """
+        if self.found is None:
+            return Fraction(0)
+        harm = self.geometry.demands is not None
+        return self.found.gain if harm else max(Fraction(0), self.found.gain)
+
+    @property
+    def infeasible(self) -> bool:
+        """Whether no rule meets the requirements, according to the solver."""
+        return self.any_rule is not None and self.any_rule.infeasible and self.found is None
 
     @property
     def upper(self) -> Fraction:
@@ -57,7 +83,7 @@ class FacetCover:
     def run(self) -> Stop:
         """Ask for each rate, the greatest first."""
         for eta in list(self.uppers):
-            if self.uppers[eta] <= self.lower * self.factor:
+            if self.uppers[eta] <= max(Fraction(0), self.lower) * self.factor:
                 continue
             if self.timer.left == 0:
                 return Stop.TIME
@@ -70,13 +96,30 @@ class FacetCover:
             self.nodes += answer.work["nodes"]
             assert answer.upper is not None
             if answer.recount is not None:
-                graded = steady(best_threshold(self.geometry.instance, answer.recount.mechanism))
+                graded = self.graded(answer.recount)
                 if self.found is None or graded.gain > self.found.gain:
                     self.found = graded
             moved = answer.upper * (1 + 8 * Fraction(EPSILON))
             self.uppers[eta] = min(self.uppers[eta], self._rate(eta) * moved)
             self.tell()
-        return Stop.FINISHED
+        if self.geometry.demands is None or self.found is not None or self.timer.left == 0:
+            return Stop.FINISHED
+        self.any_rule = existence(self.geometry, self.timer, self.nodes)
+        self.found = self.any_rule.found
+        self.cones += self.any_rule.work
+        self.models += self.any_rule.models
+        self.nodes += self.any_rule.nodes
+        return self.any_rule.stop
+
+    def graded(self, found: Recount) -> Recount:
+        """The best rule along the direction of another one, stepped off the edge."""
+        demands = self.geometry.demands
+        if demands is None:
+            return steady(best_threshold(self.geometry.instance, found.mechanism))
+        best = best_feasible(demands, found.mechanism)
+        if best is None or best.gain < found.gain:
+            best = found
+        return steady_feasible(demands, best)
 
     def tell(self) -> None:
         self.timer.tell(self.lower, self.upper, self.asked)

@@ -13,6 +13,7 @@ from typing import Any
 from mipmech.budget import Stop, Timer
 from mipmech.model.geometry import Geometry
 from mipmech.model.grading import Recount
+from mipmech.oracles.milp.existence import Existence, existence
 from mipmech.oracles.milp.gain import FIRST, GainBound
 from mipmech.rationals import round_up
 
@@ -32,32 +33,62 @@ class GainCover:
     def __init__(self, geometry: Geometry, gap: float, timer: Timer, counting: int = FIRST) -> None:
         self.geometry = geometry
         self.counting = counting
-        self.search = GainBound(geometry, max(gap, LEAST_GAP), timer)
+        self.timer = timer
+        self.search = GainBound(geometry, max(gap, LEAST_GAP), timer) if geometry.p_norm else None
+        self.any_rule: Existence | None = None
 
     @property
     def found(self) -> Recount | None:
         """The best rule found."""
-        return self.search.found
+        found = None if self.search is None else self.search.found
+        return self.any_rule.found if found is None and self.any_rule is not None else found
+
+    @property
+    def infeasible(self) -> bool:
+        """Whether no rule meets the requirements, according to the solver."""
+        return self.any_rule is not None and self.any_rule.infeasible and self.found is None
 
     @property
     def lower(self) -> Fraction:
-        """The gain of the best rule found; 0 without one."""
-        return Fraction(0) if self.found is None else max(Fraction(0), self.found.gain)
+        """The gain of the best rule found; 0 without one.
+
+        Below 0 only if rules must meet requirements, and the best that is known does harm.
+        """
+        if self.found is None:
+            return Fraction(0)
+        harm = self.geometry.demands is not None
+        return self.found.gain if harm else max(Fraction(0), self.found.gain)
 
     @property
     def upper(self) -> Fraction:
         """No rule gains more, by counting and according to the solver."""
-        return max(self.lower, self.search.goal.exactly(self.search.upper))
+        upper = Fraction(0)
+        if self.search is not None:
+            upper = self.search.goal.exactly(self.search.upper)
+        return max(self.lower, upper)
 
     def run(self) -> Stop:
-        """Search until all cones are closed, or the time is over."""
-        return self.search.close(self.counting)
+        """Search until all cones are closed, or the time is over.
+
+        If rules must meet requirements, and none that does was found, any such rule is looked for.
+        """
+        stop, nodes = Stop.FINISHED, 0
+        if self.search is not None:
+            stop, nodes = self.search.close(self.counting), self.search.nodes
+        if self.geometry.demands is None or self.found is not None or self.timer.left == 0:
+            return stop
+        self.any_rule = existence(self.geometry, self.timer, nodes)
+        return self.any_rule.stop if stop is Stop.FINISHED or self.infeasible else stop
 
     @property
     def work(self) -> dict[str, int]:
         """Cones counted, models solved by the solver, and their nodes."""
-        search = self.search
-        return {"cones": search.work, "models": search.models, "nodes": search.nodes}
+        done = [search for search in (self.search, self.any_rule) if search is not None]
+        return {
+            "cones": sum(search.work for search in done),
+            "models": sum(search.models for search in done),
+            "nodes": sum(search.nodes for search in done),
+        }
 
     def regions(self) -> list[dict[str, Any]]:
         """For the certificate: one region, all rates from 0 on."""

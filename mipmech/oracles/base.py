@@ -26,6 +26,7 @@ from mipmech.errors import InputError
 from mipmech.model.geometry import Geometry
 from mipmech.model.grading import Recount, recount
 from mipmech.model.mechanism import Mechanism
+from mipmech.model.requirements import Demands
 from mipmech.oracles.shared.facets import rates_near
 from mipmech.rationals import relative_gap, round_down, round_up
 from mipmech.tolerances import CLOSED, SOFT_CLOSED
@@ -57,6 +58,8 @@ class Answer:
         Whether soft density was asked for.
     work : mapping of str to int
         Cones, nodes, models and so on.
+    demands : Demands or None
+        What was demanded of rules; None if any rule is allowed.
     """
 
     eta: float
@@ -68,6 +71,7 @@ class Answer:
     oracle: str
     soft: bool = False
     work: Mapping[str, int] = field(default_factory=dict)
+    demands: Demands | None = None
 
     def __repr__(self) -> str:
         upper = "none" if self.upper is None else f"{float(self.upper):.6g}"
@@ -121,7 +125,7 @@ class Answer:
         gap : float or None
             None: optimal only if the bounds meet.
         """
-        if self.stop is Stop.INFEASIBLE:
+        if self.stop in (Stop.INFEASIBLE, Stop.UNMET):
             return "infeasible"
         if self.upper is None:
             return "gap" if self.recount is None else "feasible"
@@ -148,6 +152,7 @@ class Answer:
             "mechanism": None if found is None else found.mechanism.to_dict(),
             "eta": self.eta,
             "eta_achieved": None if found is None else found.eta,
+            **({} if self.demands is None else self.demands.facts(found)),
             "gap": self.gap,
             "stop": self.stop.value,
             "oracle": self.oracle,
@@ -216,8 +221,12 @@ def grade(
         stop = Stop.INTERRUPTED
     answer = Answer(
         eta, found, upper, None if upper is None else level, stop, timer.seconds, repr(oracle),
-        oracle.soft, work or {},
+        oracle.soft, work or {}, geometry.demands,
     )  # fmt: skip
+    if found is not None and geometry.demands is not None:
+        missed = geometry.demands.failures(found)
+        if missed:
+            raise OracleFault(f"got a rule that does not meet what is demanded: {missed[0].what}")
     if upper is not None and answer.lower > upper:
         raise OracleFault(
             f"found {float(answer.lower)!r}, which is above its own bound {float(upper)!r}; a bound"
@@ -239,9 +248,15 @@ class FeasibleOracle(Oracle, ABC):
     ----------
     facets : bool
         Whether it knows the facets of l1 and linf, too; else those costs are refused.
+    demanding : bool
+        Whether it knows requirements; else they are refused.
+    own : bool
+        Whether it knows constraints that a user wrote; else they are refused.
     """
 
     facets: ClassVar[bool] = False
+    demanding: ClassVar[bool] = True
+    own: ClassVar[bool] = True
 
     def __call__(self, geometry: Geometry, eta: float, budget: Budget) -> Answer:
         """The best mechanism found with u·p = η, and a bound if the oracle promises one."""
@@ -253,10 +268,22 @@ class FeasibleOracle(Oracle, ABC):
                 " ascent"
             )
             raise InputError(said, field="oracle")
+        self._refuse_requirements(geometry)
         if infeasible(geometry, eta):
-            return answer_infeasible(self, eta, timer)
+            return replace(answer_infeasible(self, eta, timer), demands=geometry.demands)
         with timer.listening():
             return self.answer(geometry, eta, timer)
+
+    def _refuse_requirements(self, geometry: Geometry) -> None:
+        demands, name = geometry.demands, type(self).__name__.lower()
+        if demands is None:
+            return
+        if not self.demanding:
+            said = f"{name} does not know requirements; choose milp, cells or a heuristic oracle"
+            raise InputError(said, field="oracle")
+        if demands.requirements.own and not self.own:
+            said = f"{name} does not know constraints of your own; choose milp or milp-soft"
+            raise InputError(said, field="oracle")
 
     @abstractmethod
     def answer(self, geometry: Geometry, eta: float, timer: Timer) -> Answer:

@@ -8,6 +8,7 @@ from mipmech.budget import Budget
 from mipmech.errors import InputError
 from mipmech.model.geometry import Geometry, geometry_of
 from mipmech.model.instance import Instance
+from mipmech.model.requirements.required import RequirementsLike
 from mipmech.oracles.base import Answer, Oracle
 from mipmech.oracles.registry import as_oracle
 
@@ -18,6 +19,7 @@ def ask(
     *,
     eta_fraction: float | None = None,
     oracle: str | Oracle = "milp",
+    require: RequirementsLike | None = None,
     budget: Budget | None = None,
 ) -> Answer:
     """Ask an oracle once for the rule with w·w_f = η that has the most agents in its margin.
@@ -32,6 +34,9 @@ def ask(
         The same as a fraction of ‖P w_f‖.
     oracle : str or Oracle
         The name of an oracle (`mipmech.oracles.registry.REGISTRY`), or an oracle itself.
+    require : Requirements, mapping, str or Path, optional
+        What is demanded of rules, or the name of its file. Without a rule that meets it, the answer
+        has none.
     budget : Budget, optional
         Limits on time and threads; without limits by default.
 
@@ -49,7 +54,7 @@ def ask(
     >>> answer.status, answer.lower == answer.upper
     ('optimal', True)
     """
-    geometry = geometry_of(sample)
+    geometry = geometry_of(sample, require)
     asked = as_oracle(oracle)
     return asked(geometry, eta_of(geometry, eta, eta_fraction), budget or Budget())
 

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 
 from mipmech.budget import Stop, Timer
 from mipmech.model.geometry import Geometry
-from mipmech.model.mechanism import from_reduced
+from mipmech.model.mechanism import Mechanism, from_reduced
+from mipmech.model.requirements.feasible import densest_feasible
 from mipmech.model.thresholds import densest_threshold
 from mipmech.oracles.base import Answer, FeasibleOracle, grade
 from mipmech.tolerances import SAFETY
@@ -34,6 +36,13 @@ class Projection(FeasibleOracle):
         spread = geometry.radius * (angle if geometry.rank > 1 else 0.0)
         direction = from_reduced(geometry, u, 0.0)
         found = densest_threshold(geometry.instance, direction, widen=spread * geometry.unit)
-        timer.tell(found.recount.density, found.upper, 1)
-        mechanism, upper = found.recount.mechanism, found.upper
+        mechanism: Mechanism | None = found.recount.mechanism
+        density, upper = found.recount.density, found.upper
+        if geometry.demands is not None:
+            met = densest_feasible(geometry.demands, direction)
+            if met is not None and not met.eta_within(eta, band * size):
+                met = None  # moved into the cone of allowed directions, which is elsewhere
+            mechanism = None if met is None else met.mechanism
+            density = Fraction(0) if met is None else met.density
+        timer.tell(density, upper, 1)
         return grade(self, geometry, eta, mechanism, stop=Stop.FINISHED, timer=timer, upper=upper)

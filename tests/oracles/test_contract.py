@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import signal
 from fractions import Fraction
@@ -14,11 +15,14 @@ from hypothesis import strategies as st
 from mipmech import Answer, Budget, InputError, Instance, ask, make_instance, recount
 from mipmech.budget import Event, Stop
 from mipmech.model import densest_threshold, from_reduced, reduce
+from mipmech.model.geometry import geometry_of
+from mipmech.model.groups import parse_groups
 from mipmech.oracles.base import OracleFault, grade, infeasible
 from mipmech.oracles.registry import REGISTRY, oracle_named
 from mipmech.tolerances import BAND, SOFT_CLOSED
 from tests import referee
-from tests.samples import instances
+from tests import requirements_referee as truth
+from tests.samples import instances, required, tied_instances
 
 FAST = settings(max_examples=min(40, settings().max_examples))
 # A short run of the optimiser owes what a long one owes.
@@ -124,6 +128,85 @@ class TestContract:
         assert [e.seconds for e in events] == sorted(e.seconds for e in events)
         if events:
             assert lowers[-1] <= float(answer.lower)
+
+
+@st.composite
+def demanding(draw):
+    """An instance with groups, requirements, and the labels of the groups."""
+    instance = draw(tied_instances(max_agents=6))
+    requirements, labels = draw(required(instance))
+    if labels is not None:
+        instance = with_groups(instance, labels)
+    return instance, requirements, labels
+
+
+def with_groups(instance, labels):
+    return dataclasses.replace(instance, groups=parse_groups({"kind": labels}, instance.size))
+
+
+@pytest.mark.parametrize("name", [name for name in REGISTRY if name != "sweep"])
+class TestRequirements:
+    @FAST
+    @given(demanded=demanding(), share=st.sampled_from([0, 0.6, 1, -1]))
+    def test_answers_meet_what_is_demanded(self, name, demanded, share):
+        instance, requirements, labels = demanded
+        try:
+            geometry = geometry_of(instance, requirements)
+        except InputError:  # features that are not seen; or every weight must be 0
+            assume(False)
+        eta = share * geometry.p_norm
+        answer = asked(name, geometry, eta, seconds=2.0)
+        if answer.stop is Stop.UNMET:
+            assert answer.mechanism is None
+            assert answer.status == "infeasible"
+            assert answer.upper == 0
+            if geometry.norm == "l2" or has_facets(name):
+                assert asked("random", geometry, eta, seconds=1.0).mechanism is None
+            return
+        check(geometry, eta, answer)
+        if answer.mechanism is None:
+            return
+        rule = answer.mechanism
+        own = rule.view_weights or rule.weights
+        assert truth.meets(instance, requirements, labels, own, rule.threshold)
+        shown = answer.to_dict()
+        assert "requirements" in shown
+        assert shown["accepted"] == pytest.approx(float(answer.recount.accepted_share))
+
+    def test_a_good_rule_is_found(self, name):
+        """p is in the cone, and half may be accepted: along p there is such a rule."""
+        sample = make_instance("gaussian-mixture", 30, 3, seed=2)
+        along = from_reduced(reduce(sample), reduce(sample).steepest, 0.0).weights
+        signs = {
+            "nonnegative": [j for j, w in enumerate(along) if w > 0],
+            "nonpositive": [j for j, w in enumerate(along) if w < 0],
+        }
+        require = {sign: some for sign, some in signs.items() if some}
+        require |= {"accepted": [0.1, 0.5]}
+        geometry = geometry_of(sample, require)
+        answer = asked(name, geometry, geometry.p_norm)
+        assert answer.mechanism is not None
+        assert geometry.demands.met(answer.recount)
+
+
+def has_facets(name):
+    return getattr(oracle_named(name), "facets", False)
+
+
+def test_the_sweep_refuses_requirements():
+    sample = make_instance("gaussian-mixture", 30, 2, seed=2)
+    with pytest.raises(InputError, match="sweep does not know requirements"):
+        ask(sample, eta_fraction=1.0, oracle="sweep", require={"nonnegative": "all"})
+
+
+def test_a_rule_that_fails_is_no_answer():
+    """An oracle that ignores requirements is caught."""
+    sample = make_instance("uniform-ball", 30, 2, seed=2)
+    geometry = geometry_of(sample, {"accepted": [0.0, 0.0]})
+    along = from_reduced(geometry, geometry.steepest, -2.0)
+    named, timer = oracle_named("projection"), Budget().start()
+    with pytest.raises(OracleFault, match="does not meet what is demanded"):
+        grade(named, geometry, geometry.p_norm, along, stop=Stop.FINISHED, timer=timer)
 
 
 def test_projection_closes_at_its_own_eta():

@@ -26,6 +26,8 @@ from mipmech.validation import Flags, Floats
 
 # Levels tried where rounding hides which agents are accepted; those that it does not hide follow.
 LEVELS_TRIED = 60
+# Ends below which a threshold is looked for, and how often the interval is halved.
+BETWEEN, HALVINGS = 6, 50
 # A threshold above everybody is this share of the largest reach above the last end.
 ABOVE = 0.125
 
@@ -63,6 +65,89 @@ def densest_feasible(demands: Demands, mechanism: Mechanism) -> Recount | None:
     return _best(demands, mechanism, dense=True)
 
 
+def softest_feasible(demands: Demands, mechanism: Mechanism) -> Recount | None:
+    """The threshold of greatest soft density along a direction with which all requirements are met.
+
+    Parameters
+    ----------
+    demands : Demands
+        What is demanded of rules.
+    mechanism : Mechanism
+        The direction; its threshold is ignored.
+    """
+    return _best(demands, mechanism, dense=False, soft=True)
+
+
+def best_between(
+    demands: Demands, mechanism: Mechanism, dense: bool = False, near: bool = False
+) -> Recount | None:
+    """The best threshold found between two ends, for constraints on how far people move.
+
+    Between two consecutive ends moves grow, so that a limit on them leaves the lower part. The ends
+    worth most are tried, and what is below each of them is halved again and again.
+
+    Parameters
+    ----------
+    demands : Demands
+        What is demanded of rules, with constraints that a user wrote.
+    mechanism : Mechanism
+        The direction.
+    dense : bool
+        Whether the greatest density is wanted, not the greatest gain.
+    near : bool
+        Look only around the mechanism's own threshold.
+    """
+    inside = demands.repaired(of_usual_length(mechanism))
+    if inside is None:
+        return None
+    direction = ExactDirection(demands.instance, inside)
+    if direction.line.rise < 0 and not dense:
+        return None
+    levels = _Levels(direction, dense)
+    order = np.argsort(levels.ends, kind="stable")
+    ends = levels.ends[order]
+    if near:
+        here = int(np.searchsorted(ends, float(direction.level(inside.threshold))))
+        places = [k for k in (here, here - 1, here + 1) if 0 <= k < len(ends)]
+    else:
+        places = np.argsort(-levels.sure[order], kind="stable")[:BETWEEN].tolist()
+    best: Recount | None = None
+    for k in places:
+        below = ends[k - 1] if k else float(direction.scores.min()) - levels.doubt.max()
+        room = levels.doubt[order[k]] + levels.doubt.max()
+        if ends[k] - below <= 2 * room:
+            continue
+        low = direction.threshold(below + room)
+        high = direction.right_end(int(order[k]))
+        found = _highest(demands, direction, inside, low, high)
+        if found is None:
+            continue
+        worth = found.density if dense else found.moved
+        if best is None or worth > (best.density if dense else best.moved):
+            best = found
+    return best
+
+
+def _highest(
+    demands: Demands, direction: ExactDirection, rule: Mechanism, low: float, high: float
+) -> Recount | None:
+    """The highest threshold in [low, high] with which all is met, if it is met up to some point."""
+    found = direction.recount(rule, high)
+    if demands.met(found):
+        return found
+    found = direction.recount(rule, low)
+    if not demands.met(found):
+        return None
+    for _ in range(HALVINGS):
+        middle = low + (high - low) / 2
+        tried = direction.recount(rule, middle)
+        if demands.met(tried):
+            low, found = middle, tried
+        else:
+            high = middle
+    return found
+
+
 def steady_feasible(demands: Demands, found: Recount, most_loss: float = STEADY_LOSS) -> Recount:
     """`steady`, unless that would fail a requirement.
 
@@ -79,13 +164,15 @@ def steady_feasible(demands: Demands, found: Recount, most_loss: float = STEADY_
     return stepped if stepped is found or demands.met(stepped) else found
 
 
-def _best(demands: Demands, mechanism: Mechanism, dense: bool) -> Recount | None:
+def _best(
+    demands: Demands, mechanism: Mechanism, dense: bool, soft: bool = False
+) -> Recount | None:
     inside = demands.repaired(of_usual_length(mechanism))
     if inside is None:
         return None
     direction = ExactDirection(demands.instance, inside)
     levels = _Levels(direction, dense)
-    harmful = not dense and direction.line.rise < 0
+    harmful = not dense and not soft and direction.line.rise < 0
 
     def value(found: Recount) -> Fraction:
         moved = found.density if dense else found.moved

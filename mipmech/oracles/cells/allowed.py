@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mipmech.model.geometry import Geometry
-from mipmech.model.instance import Instance
 from mipmech.model.requirements.directions import reduced_rows
 from mipmech.oracles.cells.blocks import CellProblem
+from mipmech.oracles.shared.restrictions import alike
 from mipmech.oracles.shared.slices import Slice
 from mipmech.tolerances import EPSILON, SAFETY
 from mipmech.validation import Floats, Numbers
@@ -82,14 +82,6 @@ def _ranks(geometry: Geometry, agents: Numbers) -> NDArray[np.int32]:
     return np.array(
         [np.unique(values, return_inverse=True)[1].reshape(-1) for values in ordered], np.int32
     )
-
-
-def alike(instance: Instance, agents: Numbers) -> Numbers:
-    """For each of these agents, the first one of whom all that matters is the same: its place."""
-    used = (instance.view.matrix != 0).any(axis=0)
-    table = np.column_stack([instance.agents[agents][:, used], instance.costs.values[agents]])
-    _, first, inverse = np.unique(table + 0.0, axis=0, return_index=True, return_inverse=True)
-    return np.asarray(first[inverse.reshape(-1)])
 
 
 def _merged(problem: CellProblem, first: Numbers) -> CellProblem:

@@ -84,8 +84,9 @@ from mipmech.oracles.cells.blocks import CellProblem
 from mipmech.oracles.cells.compiling import warm
 from mipmech.oracles.cells.search import DIRECTIONS, CellSearch
 from mipmech.oracles.shared.facets import Facet, Part, parts_at
-from mipmech.oracles.shared.goals import Density, Goal, SoftDensity
-from mipmech.oracles.shared.slices import slice_at
+from mipmech.oracles.shared.goals import RESIDUE, WHOLE, Density, Goal, SoftDensity
+from mipmech.oracles.shared.restrictions import restrictions_of
+from mipmech.oracles.shared.slices import Slice, slice_at
 from mipmech.rationals import round_down
 from mipmech.tolerances import EPSILON, STEADY_LOSS
 from mipmech.validation import Floats, at_least
@@ -156,6 +157,7 @@ class Cells(FeasibleOracle):
 
     most_nodes: int = 1_000_000_000
     facets: ClassVar[bool] = True
+    own: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         at_least(0, most_nodes=self.most_nodes)
@@ -171,9 +173,12 @@ class Cells(FeasibleOracle):
         if geometry.norm != "l2":
             most = min(most, TIED)
         search, best, stop = _search_at(goals, eta, timer, most)
+        if geometry.demands is not None and search.best < 0 and search.finished:
+            stop = Stop.UNMET if search.closed < 0 else stop
+        upper = max(Fraction(0), _upper(search, goal))
         return grade(
             self, geometry, eta, best.mechanism, stop=stop, timer=timer,
-            upper=_upper(search, goal), work={"nodes": search.nodes},
+            upper=upper, work={"nodes": search.nodes},
         )  # fmt: skip
 
 
@@ -222,33 +227,67 @@ def _search_at(
         best = Keeper(lambda found: found.density)
         weight, margin = goal.mass.whole.astype(np.float64), float(goal.mass.excess)
         problem = replace(problem, kind=kernel.DENSITY, weight=weight, finest=FINEST_DENSITY)
+        if geometry.demands is not None:  # bounds need not be whole numbers
+            margin += WHOLE
     else:
         best = Keeper(lambda found: found.soft_density_below)
         # No cell is so small that its bound is off by less than the slack.
         problem = replace(problem, finest=max(problem.finest, float(part.weight @ slack)))
         factor = 1 / (1 - max(goal.gap, LEAST_GAP))
+        if geometry.demands is not None:  # they may leave nothing to move for
+            margin = RESIDUE * goal.most
+
+    limits = goal.limits
+    problem = restricted(problem, geometry, part.agents, part if isinstance(part, Slice) else None)
 
     def offer(v: Floats, _estimate: float) -> float:
+        if limits is None or facets or not len(limits.rows):
+            return graded(v)
+        inside = limits.allowed(v[None, :])[0]
+        on_sides = limits.on_sides(inside)
+        value = graded(inside)
+        return value if on_sides is None else max(value, graded(on_sides))
+
+    def graded(v: Floats) -> float:
         u = v if facets else part.direction(v)
         found = goal.grade(from_reduced(geometry, u, 0.0))
-        if not found.eta_within(eta, geometry.band * geometry.p_norm):
-            return 0.0
+        if found is None or not found.eta_within(eta, geometry.band * geometry.p_norm):
+            return goal.nothing
         best.offer(found)
         return goal.value(found)
 
     def tell() -> None:
-        timer.tell(goal.exactly(search.best), _upper(search, goal), search.nodes)
+        above = max(Fraction(0), _upper(search, goal))
+        timer.tell(goal.exactly(max(0.0, search.best)), above, search.nodes)
 
-    search = CellSearch(problem, offer, timer, factor=factor, margin=margin, keep=keep, tell=tell)
+    in_cone = limits is not None and len(limits.rows) > 0 and not facets
+    search = CellSearch(
+        problem, offer, timer, factor=factor, margin=margin, keep=keep, tell=tell,
+        put_right=limits.allowed if limits is not None and in_cone else None,
+    )  # fmt: skip
     if facets:
         _look_on_facets(search, facets)
     else:
         search.look()
+    some = [facet.middle for facet in facets] or _two(problem.dimension)
+    _try_any(search, some)
     stop = search.run(timer.budget.threads, most)
-    if best.recount is None:  # any direction will do
-        first = np.eye(max(problem.dimension, 1))[0, : problem.dimension]
-        offer(facets[0].middle if facets else first, 0.0)
+    if best.recount is None:
+        offer(some[0], 0.0)
     return search, best, stop
+
+
+def _two(dimension: int) -> list[Floats]:
+    """Two opposite directions."""
+    first = np.eye(max(dimension, 1))[0, :dimension]
+    return [first, -first]
+
+
+def _try_any(search: CellSearch, some: Sequence[Floats]) -> None:
+    """If no rule is known: perhaps nobody need be accepted, and any direction will do."""
+    if search.best < 0:
+        for v in some:
+            search.try_direction(v, 0.0)
 
 
 def _boxes(facet: Facet) -> Floats:
@@ -268,6 +307,9 @@ def _look_on_facets(search: CellSearch, facets: Sequence[Facet]) -> None:
     count = min(max(count, LEAST_LOOK), DIRECTIONS[1] * search.problem.dimension // len(facets))
     for facet in facets:
         points = facet.points if facet.points is not None else facet.draw(random, count)
+        limits = restrictions_of(facet)
+        if limits is not None:
+            points = limits.allowed(points)
         u = np.array([facet.direction(v) for v in points])
         values = search.problem.values(u)
         for place in np.argsort(-values, kind="stable")[:3]:
@@ -278,7 +320,8 @@ def _look_on_facets(search: CellSearch, facets: Sequence[Facet]) -> None:
 def _upper(search: CellSearch, goal: Goal) -> Fraction:
     """No mechanism has more, in the user's terms; whole numbers are added without rounding."""
     if isinstance(goal, Density):
-        return goal.exactly(search.upper)
+        demanded = goal.part.geometry.demands is not None
+        return goal.exactly(math.floor(search.upper + WHOLE) if demanded else search.upper)
     return _above(search) * Fraction(goal.part.geometry.unit)
 
 

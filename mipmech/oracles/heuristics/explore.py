@@ -77,7 +77,9 @@ class Explorer(Incumbent):
             is several times faster
         """
         self.tried += len(v)
-        counts = self.goal.estimates(v, 0.0 if ranked else self.best)
+        if self.goal.limits is not None:
+            v = self.goal.limits.allowed(v)
+        counts = self.goal.estimates(v, 0.0 if ranked else max(0.0, self.best))
         self.offer_best(v, counts)
         top = counts.argmax()
         if counts[top] > self.best:  # rounding pushed an agent out; make room

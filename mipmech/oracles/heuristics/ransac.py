@@ -71,7 +71,7 @@ class Ransac(Heuristic):
 
     def enough(self, explorer: Explorer) -> float:
         """The number of hypotheses that the stopping rule requires."""
-        share = explorer.best / explorer.goal.most
+        share = max(0.0, explorer.best) / explorer.goal.most
         inside = share**explorer.part.dimension
         if inside >= 1 - 1e-12:
             return 1.0

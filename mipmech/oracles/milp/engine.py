@@ -42,16 +42,18 @@ import numpy as np
 from mipmech.budget import Budget, Stop, Timer
 from mipmech.errors import InputError
 from mipmech.model.geometry import Geometry
+from mipmech.model.mechanism import to_reduced
 from mipmech.oracles.base import Answer, FeasibleOracle, grade, infeasible
+from mipmech.oracles.milp.demanding import add_own, by_share, demanded_of, has_own
 from mipmech.oracles.milp.search import ROUNDS, Proof, Search
 from mipmech.oracles.shared.cones import ConeSet, cover, ranges, stabbed_more
 from mipmech.oracles.shared.facets import Facet, Part, parts_at
 from mipmech.oracles.shared.goals import UP, Density, Gain, Goal, SoftDensity
-from mipmech.oracles.shared.recovery import clear, climb
+from mipmech.oracles.shared.recovery import Held, clear, climb
 from mipmech.oracles.shared.slices import slice_at
 from mipmech.solver import Has, Program, Solved, solve
 from mipmech.tolerances import EPSILON
-from mipmech.validation import Floats, at_least
+from mipmech.validation import Flags, Floats, at_least
 
 Norm = Literal["cones", "secant", "box", "exact"]
 Encoding = Literal["logarithmic", "binary"]
@@ -71,6 +73,10 @@ MOST_IN_GRAPH = 300
 # An agent's end may coincide with another's score all along a facet, where cutting does not help:
 # after so many cones such ties are left as a gap.
 TIED = 1_000_000
+# Cones counted before HiGHS is asked, if there are limits on who is accepted.
+COUNTING = 8_000
+# Likewise with constraints of a user's own, of which it knows nothing.
+COUNTING_OWN = 1000
 # Nodes for one MILP over a hull; if they do not suffice, the hull is cut in two.
 NODES = 3000
 
@@ -116,7 +122,7 @@ class Milp(FeasibleOracle):
         for part in parts:
             # What one facet has need not be found again on the next.
             before = max(searches, key=lambda search: search.best, default=None)
-            search = Search(part, self.goal(part), timer, before.best if before else 0.0)
+            search = Search(part, self.goal(part), timer, before.best if before else -math.inf)
             searches.append(search)
             ended = self.searched(search, timer.budget)
             stop = ended if stop is Stop.FINISHED else stop
@@ -128,6 +134,9 @@ class Milp(FeasibleOracle):
             stop = Stop.INTERRUPTED
         best = max(searches, key=lambda search: (search.found is not None, search.best))
         upper = max(search.goal.exactly(search.upper) for search in searches)
+        if len(searches) == len(parts) and all(search.infeasible for search in searches):
+            stop = Stop.UNMET
+        upper = max(Fraction(0), upper)
         if len(searches) < len(parts):  # the time is over, and these are open
             upper = max(upper, best.goal.exactly(best.goal.most))
         work = {
@@ -144,10 +153,13 @@ class Milp(FeasibleOracle):
         worth = worth_a_model(part, search.goal)
         if self.norm == "cones" or part.points is not None or not worth:
             prover = Prover(self, budget) if worth else None
-            later = max(self.counting // 10, 1)
+            later, first = max(self.counting // 10, 1), self.counting
+            cones = counted_first(part.geometry)
+            first, later = int(min(first, cones)), int(min(later, cones))
             nodes = math.inf if budget.nodes is None else budget.nodes
-            most = min(self.most_cones, TIED) if isinstance(part, Facet) else self.most_cones
-            return search.run(prover, self.counting, later, most, nodes)
+            tied = isinstance(part, Facet) or by_share(part.geometry)
+            most = min(self.most_cones, TIED) if tied else self.most_cones
+            return search.run(prover, first, later, most, nodes)
         return _in_one_model(self, search, budget)
 
 
@@ -191,9 +203,17 @@ def soft_bound(
     return goal.exactly(search.upper) * (1 + 8 * Fraction(EPSILON))
 
 
+def counted_first(geometry: Geometry) -> float:
+    """Cones to count before HiGHS is asked, at most."""
+    if has_own(geometry):
+        return COUNTING_OWN
+    return COUNTING if by_share(geometry) else math.inf
+
+
 def worth_a_model(part: Part, goal: Goal) -> bool:
     """Whether the numbers are such that a solver's tolerances mean anything."""
-    return isinstance(goal, Density) or float(part.reach.max()) <= TOO_LONG
+    short = isinstance(goal, Density) and not by_share(part.geometry)
+    return short or float(part.reach.max()) <= TOO_LONG
 
 
 # ------------------------------------------------------------------ the models
@@ -229,7 +249,8 @@ class Data:
             p, cosines = np.eye(z.shape[1])[0], (math.cos(part.most), math.cos(part.least))
         soft = not isinstance(goal, Density)
         reach = goal.reach
-        largest = 2 + (float(reach.max()) if soft else 0.0)
+        far = soft or by_share(part.geometry)
+        largest = 2 + (float(reach.max()) if far else 0.0)
         widen = float(part.slack.max()) + (SOFT_WIDEN if soft else WIDEN) * (1 + largest)
         # A power of two, so that η and η' share a model unless one is next to ‖p‖ (`Slice.slack`).
         widen = 2.0 ** math.ceil(math.log2(widen))
@@ -250,14 +271,33 @@ def model_of(oracle: Milp, part: Part, goal: Goal, norm: Any, **more: Any) -> An
         over = norm if isinstance(part, Facet) else None
         graph = conflicts(data.z, data.reach, data.p, *data.eta, widen=data.widen, over=over)
         more = {**more, "cliques": clique_cover(graph)}
+    demanded = demanded_of(part, data.widen)
+    if demanded is not None:
+        more = {**more, "demanded": demanded}
+    if has_own(part.geometry) and "window" not in more:
+        more = {**more, **_whole_window(part, data, norm, more)}
     models = {Density: density_model, SoftDensity: soft_density_model, Gain: gain_model}
-    build: Any = models[type(goal)]
+    build: Any = next(model for kind, model in models.items() if isinstance(goal, kind))
     try:
-        return build(
+        model = build(
             data.z, data.reach, data.weight, data.p, data.eta, norm=norm, widen=data.widen, **more
         )
     except ValueError as error:  # an approximation that contains 0 says so
         raise InputError(str(error), field="segments") from None
+    if demanded is not None:
+        add_own(model, part)
+    return model
+
+
+def _whole_window(part: Part, data: Data, norm: Any, more: dict[str, Any]) -> dict[str, Any]:
+    """All thresholds from the least score to the greatest end: rows of one's own may want any."""
+    from formulations.margin import support  # noqa: PLC0415
+
+    if isinstance(part, Facet):
+        least, most = norm.ranges(data.z, more.get("box"))
+    else:
+        least, most = support(data.z, data.p, *data.eta)
+    return {"window": (float(least.min()), float((most + data.reach).max()))}
 
 
 def model_at(oracle: Milp, geometry: Geometry, eta: float) -> Any:
@@ -298,6 +338,8 @@ class _Programs(threading.local):
 
 
 _PROGRAMS = _Programs()
+# Steps from a solution towards the point with most room: ties are left on the way.
+TOWARDS = (1e-9, 1e-7, 1e-5, 1e-3, 0.1)
 # One solution is enough to try; cuts below the root cost more than they bring (a fifth, measured).
 FIRST_SOLUTION = {"mip_max_improving_sols": 1, "mip_allow_cut_separation_at_nodes": False}
 
@@ -352,6 +394,8 @@ class Prover:
         facet = tuple(part.signs) if isinstance(part, Facet) else None
         shape = f"{type(goal).__name__} {where} {data.widen} {facet}"
         program, allowed = programs.get(shape), self.budget.nodes
+        if has_own(part.geometry):  # rows of a user's own know nothing of other cones
+            program = None
         nodes = NODES if allowed is None else min(NODES, max(0, allowed - search.nodes))
         rest = Budget(search.timer.left, self.budget.threads, nodes)
         if program is None or self.oracle.solver != "highs":
@@ -426,11 +470,21 @@ def limits_of(search: Search, cones: ConeSet) -> dict[str, Any]:
         hit = None
         if isinstance(goal, Density):
             ends = where.high + goal.reach * UP
-            hit = stabbed_more(where.low, ends, goal.mass.whole, goal.enough(search.best))
+            hit = (
+                None
+                if search.best < 0
+                else stabbed_more(where.low, ends, goal.mass.whole, goal.enough(search.best))
+            )
         elif isinstance(goal, Gain):
             hit = goal.window(where, search.best)
         low, high = (low, high) if hit is None else (min(low, hit[0]), max(high, hit[1]))
     least, most = float((lowest + part.reach).min()), float((highest + part.reach).max())
+    if by_share(part.geometry):
+        if has_own(part.geometry):  # the best threshold need not be an end
+            least = min(least, float(lowest.min()))
+        if search.best >= 0 and low <= high:
+            least, most = max(least, min(low, most)), max(least, min(high, most))
+        return {"lowest": lowest, "highest": highest, "window": (least, max(least, most))}
     if isinstance(goal, SoftDensity) or (isinstance(goal, Gain) and low > high):
         low, high = least, most
     elif isinstance(goal, Gain):
@@ -483,12 +537,16 @@ def _cutoff(search: Search, data: Data) -> tuple[float, float, float]:
     if isinstance(goal, SoftDensity):
         # The objective is Σ t for equal weights, else Σ ω t with mean weight 1.
         units = 1 / len(data.z)
+        if best < 0:  # any rule is worth a look
+            return units, best, best
         enough = goal.enough(best)
         return units, enough + float(unseen @ (data.reach + data.widen)) * units, enough
     assert isinstance(goal, Density)
+    units = 1.0 if goal.mass.equal else float(goal.mass.whole.sum()) / len(data.z)
+    if best < 0:
+        return units, best, best
     if goal.mass.equal:
-        return 1.0, best, best + 1
-    units = float(goal.mass.whole.sum()) / len(data.z)
+        return units, best, best + 1
     more = best + IMPROVEMENT * units
     return units, max(more + float(unseen.sum()) * units, goal.enough(best)), more
 
@@ -506,14 +564,56 @@ def recovered(search: Search, solved: Solved) -> bool:
             return False
         v = v / length
     covered = np.flatnonzero(solved.array("s") > 0.5)
-    before = search.best
+    before, known = search.best, search.found
     search.offer(v)
-    cleared = clear(part, v, covered)
+    held = None
+    if search.limits is not None:
+        accepted = _accepted(search, solved)
+        held = Held(search.limits.rows, search.limits.shift, accepted)
+        if has_own(part.geometry):
+            _offer_own(search, v, solved.values["b"])
+    cleared = clear(part, v, covered, held=held)
+    if held is not None:  # between the two: as near to the first as rounding allows
+        for share in TOWARDS:
+            search.offer(part.onto((1 - share) * v + share * cleared))
     if not isinstance(search.goal, Density):
         pull = search.goal.p if isinstance(search.goal, Gain) else None
-        cleared = climb(part, cleared, covered, pull)
+        search.offer(cleared)
+        climbed = climb(part, cleared, covered, pull, held=held)
+        if held is not None:
+            for share in TOWARDS:
+                search.offer(part.onto((1 - share) * climbed + share * cleared))
+        cleared = climbed
     search.offer(cleared)
-    return search.best > before
+    return search.best > before or (known is None and search.found is not None)
+
+
+def _offer_own(search: Search, v: Floats, b: float) -> None:
+    """A solution, and rules near it: it may fail a user's constraint by the solver's tolerance."""
+    part, found = search.part, search.found
+    search.offer_near(v, b)
+    if found is not None:  # towards a rule that meets it
+        u = to_reduced(part.geometry, found.mechanism)[0]
+        known = part.onto(part.turn.T @ u)
+        for share in TOWARDS:
+            search.offer_near(part.onto((1 - share) * v + share * known), b)
+        return
+    for share in TOWARDS[1:]:
+        for axis in np.vstack([np.eye(len(v)), -np.eye(len(v))]):
+            search.offer_near(part.onto(v + share * axis), b)
+        if search.found is not None:
+            return
+
+
+def _accepted(search: Search, solved: Solved) -> Flags | None:
+    """Who is accepted according to a solution, (m,) array; None if nobody asks."""
+    if not by_share(search.part.geometry):
+        return None
+    chosen = np.zeros(len(search.part.reach), dtype=bool)
+    for name, value in solved.values.items():
+        if name.startswith("accepted["):
+            chosen[int(name[9:-1])] = value > 0.5
+    return chosen
 
 
 # ------------------------------------------------------- one model for the whole sphere or facet

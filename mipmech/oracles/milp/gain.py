@@ -17,11 +17,22 @@ import numpy as np
 from mipmech.budget import Stop, Timer
 from mipmech.model.geometry import Geometry
 from mipmech.model.mechanism import to_reduced
-from mipmech.oracles.milp.engine import DROPPED, IMPROVEMENT, Data, Milp, Prover, worth_a_model
+from mipmech.oracles.milp.demanding import by_share
+from mipmech.oracles.milp.engine import (
+    DROPPED,
+    IMPROVEMENT,
+    TIED,
+    TOWARDS,
+    Data,
+    Milp,
+    Prover,
+    counted_first,
+    worth_a_model,
+)
 from mipmech.oracles.milp.search import Proof, Search
 from mipmech.oracles.shared.cones import ConeSet, ranges
 from mipmech.oracles.shared.goals import Gain
-from mipmech.oracles.shared.recovery import climb
+from mipmech.oracles.shared.recovery import Held, climb
 from mipmech.oracles.shared.slices import unit
 from mipmech.tolerances import ROUNDING
 
@@ -37,8 +48,7 @@ FIRST, LATER, MOST = 1_000_000, 20_000, 20_000_000
 class GainProver(Prover):
     """HiGHS on the hull of some open cones, with the gain as goal.
 
-    Rows that every rule in question meets (requirements) would be added to the model in `model`'s
-    place, and moved with it in `ask`.
+    Requirements are rows of the model (`engine.model_of`).
     """
 
     def __call__(self, search: Search, cones: ConeSet) -> tuple[Proof, float]:
@@ -92,10 +102,18 @@ class GainBound(Search):
     def climb(self) -> None:
         """Improve the best rule, keeping those who move."""
         while self.found is not None and self.timer.left > 0:
-            before = self.best
+            before, held = self.best, None
             u = unit(to_reduced(self.part.geometry, self.found.mechanism)[0])
             covered = np.flatnonzero(np.isin(self.part.agents, self.found.covered))
-            self.offer(climb(self.part, u, covered, self.p, seconds=self.timer.left))
+            if self.limits is not None:
+                passing = self.found.accepted[self.part.agents]
+                who = passing if by_share(self.part.geometry) else None
+                held = Held(self.limits.rows, self.limits.shift, who)
+            climbed = climb(self.part, u, covered, self.p, seconds=self.timer.left, held=held)
+            self.offer(climbed)
+            if held is not None:  # ties with those who must not pass are left on the way back
+                for share in TOWARDS:
+                    self.offer(unit((1 - share) * climbed + share * u))
             if self.best <= before * (1 + ROUNDING):
                 break
 
@@ -104,5 +122,8 @@ class GainBound(Search):
         budget = self.timer.budget
         prover = GainProver(Milp(), budget) if worth_a_model(self.part, self.goal) else None
         later = min(LATER, max(1, counting // 10))
+        if by_share(self.part.geometry):  # counting knows little of who is accepted
+            cones = int(counted_first(self.part.geometry))
+            counting, later, most = min(counting, cones), min(later, cones), min(most, TIED)
         nodes = math.inf if budget.nodes is None else budget.nodes
         return self.run(prover, counting, later, most, nodes)

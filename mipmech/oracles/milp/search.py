@@ -21,7 +21,9 @@ from mipmech.oracles.shared.cones import ConeSet, Frontier, Ranges, cover, halve
 from mipmech.oracles.shared.facets import Part
 from mipmech.oracles.shared.goals import NUMBERS, Goal
 from mipmech.oracles.shared.incumbent import Incumbent
-from mipmech.validation import Flags, Numbers
+from mipmech.oracles.shared.restrictions import NOTHING
+from mipmech.oracles.shared.slices import Slice
+from mipmech.validation import Flags, Floats, Numbers
 
 # Cones bounded at once: enough to keep numpy busy; fewer if the agents are many.
 BATCH = 4096
@@ -36,6 +38,8 @@ ROUNDS = (8, 30)
 SURVIVORS = 4
 OFFSPRING = 12
 SHRINK = 0.85
+# Groups of cones that cannot be cut, about which the prover is asked in the end.
+FINE_GROUPS = 32
 # If this many cones do not close everything, a second, thorough search for rules pays.
 AT_FIRST = 20_000
 # A cone is not cut further once its directions differ by less than this: what is open there is a
@@ -61,7 +65,9 @@ class Group:
     @property
     def bound(self) -> float:
         """An upper bound for their directions."""
-        return max((float(c.bound.max()) for c in (self.cones, self.fine) if len(c)), default=0.0)
+        return max(
+            (float(c.bound.max()) for c in (self.cones, self.fine) if len(c)), default=NOTHING
+        )
 
 
 Prover = Callable[["Search", ConeSet], tuple[Proof, float]]
@@ -74,9 +80,10 @@ class Search(Incumbent):
         before the start, no direction has more
     """
 
-    def __init__(self, part: Part, goal: Goal, timer: Timer, best: float = 0.0) -> None:
+    def __init__(self, part: Part, goal: Goal, timer: Timer, best: float = -math.inf) -> None:
         super().__init__(part, goal, timer, best)
         self.proved = goal.most
+        self.limits = goal.limits
         self.groups: list[Group] = []
         self.active: Frontier | None = None
         self.hand: ConeSet | None = None
@@ -101,7 +108,8 @@ class Search(Incumbent):
         random = np.random.default_rng(0)
         # Several populations, because one soon consists of neighbours.
         islands, directions = min(ISLANDS, 2 * d - 1), min(DIRECTIONS, 30 * d)
-        v = part.draw(random, islands * directions).reshape(islands, directions, d)
+        v = self._in_cone(part.draw(random, islands * directions))
+        v = v.reshape(islands, directions, d)
         step = 0.5
         for _ in range(rounds):
             estimates = self.goal.estimates(v.reshape(-1, d)).reshape(islands, -1)
@@ -113,11 +121,16 @@ class Search(Incumbent):
                 return
             near = np.repeat(v, OFFSPRING, axis=1)
             near = part.onto(near + step * random.standard_normal(near.shape))
+            near = self._in_cone(near.reshape(-1, d)).reshape(near.shape)
             v = np.concatenate([v, near], axis=1)
             step *= SHRINK
         if thorough:
             for start in v[:, 0]:
                 self.augment(start)
+
+    def _in_cone(self, v: Floats) -> Floats:
+        """Directions, (n, d), moved into the cone that is demanded."""
+        return v if self.limits is None else self.limits.allowed(v)
 
     # ------------------------------------------------------------ bounds
 
@@ -128,6 +141,11 @@ class Search(Incumbent):
         if self.active is not None and self.hand is not None:
             bounds += [self.active.bound, *self.hand.bound]
         return max(self.best, min(self.ceiling, max(bounds)))
+
+    @property
+    def infeasible(self) -> bool:
+        """Whether no rule is allowed, as far as was proved."""
+        return self.upper < 0
 
     @property
     def closed(self) -> bool:
@@ -165,14 +183,14 @@ class Search(Incumbent):
         self._told = self.timer.seconds
         exactly = self.goal.exactly
         work = self.work + self.nodes + self._running
-        self.timer.tell(exactly(self.best), exactly(self.upper), work)
+        self.timer.tell(exactly(max(0.0, self.best)), exactly(max(0.0, self.upper)), work)
 
     # ------------------------------------------------------------ the search
 
     def start(self) -> None:
         """Begin with everything open."""
         self.groups = [self._bounded(cover(self.part))]
-        self.proved = 0.0
+        self.proved = self.goal.nothing
 
     def run(
         self, prove: Prover | None, first: int, later: int, most: int, nodes: float = math.inf
@@ -198,6 +216,8 @@ class Search(Incumbent):
             if not open_:
                 self._try_fine()
                 self._drop_closed()
+                if self.limits is not None and prove is not None:
+                    self._prove_fine(prove)
                 self.tell()
                 return Stop.FINISHED
             if self.timer.left == 0:
@@ -234,7 +254,8 @@ class Search(Incumbent):
     def _bounded(self, cones: ConeSet) -> Group:
         """A group of cones that have no bounds yet."""
         where = ranges(self.part, cones)
-        cones = ConeSet(cones.lower, cones.upper, self.goal.bounds(where, self.best))
+        bounds = self._allowed(cones, where, self.goal.bounds(where, self.best))
+        cones = ConeSet(cones.lower, cones.upper, bounds)
         fine = self._too_fine(where)
         return Group(cones[~fine], cones[fine])
 
@@ -271,6 +292,7 @@ class Search(Incumbent):
         children = halves(cones)
         where = ranges(self.part, children)
         bounds = np.minimum(self.goal.bounds(where, self.best), children.bound)
+        bounds = self._allowed(children, where, bounds)
         top = np.argsort(-bounds, kind="stable")[:CENTRES]
         estimates = self.goal.estimates(where.centre[top])
         if offers:
@@ -278,10 +300,17 @@ class Search(Incumbent):
         else:
             self.exceeded = bool(estimates.max() > self.goal.enough(self.best))
         open_ = bounds > self.goal.enough(self.best)
-        self.proved = max(self.proved, float(bounds[~open_].max(initial=0.0)))
+        least = self.goal.nothing
+        self.proved = max(self.proved, float(bounds[~open_].max(initial=least)))
         fine = self._too_fine(where)
         children = ConeSet(children.lower, children.upper, bounds)
         return children[open_ & ~fine], children[open_ & fine]
+
+    def _allowed(self, cones: ConeSet, where: Ranges, bounds: Floats) -> Floats:
+        """The bounds of cones, of those too in which no direction is allowed."""
+        if self.limits is None:
+            return bounds
+        return np.where(self.limits.outside(cones, where), self.goal.nothing, bounds)
 
     def _too_fine(self, where: Ranges) -> Flags:
         part = self.part
@@ -301,6 +330,21 @@ class Search(Incumbent):
             if fine.bound[place] > self.goal.enough(self.best):
                 middle = (fine.lower[place] + fine.upper[place]) / 2
                 self.offer(self.part.onto(middle) if len(middle) else middle)
+
+    def _prove_fine(self, prove: Prover) -> None:
+        """Ask about cones that cannot be cut, some groups of them."""
+        if self.part.dimension == 0:
+            return
+        if isinstance(self.part, Slice):
+            self.groups = [part for group in self.groups for part in _by_facet(group)]
+        for place in reversed(range(min(len(self.groups), FINE_GROUPS))):
+            if self.timer.left == 0:
+                return
+            verdict, bound = prove(self, self.groups[place].fine)
+            if verdict is Proof.CLOSED:
+                self.proved = max(self.proved, bound)
+                del self.groups[place]
+        self._drop_closed()
 
     def _prove(self, place: int, prove: Prover | None) -> None:
         group = self.groups[place]

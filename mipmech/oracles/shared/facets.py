@@ -10,6 +10,7 @@ Scores are linear in v, so that linear programs along a facet are exact.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -180,6 +181,11 @@ def parts_at(geometry: Geometry, eta: float) -> list[Part]:
     """
     if geometry.norm == "l2":
         return [slice_at(geometry, eta)]
+    return [*facet_parts(geometry, rates_near(geometry, eta))]
+
+
+def facet_parts(geometry: Geometry, facets: Sequence[FacetRate]) -> list[Facet]:
+    """Facets as parts to be searched."""
     counts = geometry.weight > 0
     z = geometry.z[counts]
     rounded = SAFETY * 8 * (geometry.rank + 4) * geometry.rank * EPSILON
@@ -189,7 +195,7 @@ def parts_at(geometry: Geometry, eta: float) -> list[Part]:
             geometry, np.array(found.signs, dtype=np.float64), float(found.rate),
             geometry.reach[counts], geometry.weight[counts], slack, np.flatnonzero(counts),
         )
-        for found in rates_near(geometry, eta)
+        for found in facets
     ]  # fmt: skip
 
 

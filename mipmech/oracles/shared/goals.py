@@ -1,7 +1,8 @@
 """What a search over directions maximises: density, soft density, or the gain.
 
 A goal turns ranges of scores into upper bounds, directions into estimates, and a recount into the
-exact value that is compared with them. Values are in the goal's own units: whole weights for
+exact value that is compared with them. Where requirements leave no rule, that is `NOTHING`, and a
+grade is None. Values are in the goal's own units: whole weights for
 density, multiples of the geometry's unit for soft density and, times ‖p‖, for the gain.
 """
 
@@ -21,9 +22,16 @@ from mipmech.model.geometry import Geometry
 from mipmech.model.grading import Recount
 from mipmech.model.masses import Masses, masses
 from mipmech.model.mechanism import Mechanism
+from mipmech.model.requirements.feasible import (
+    best_feasible,
+    densest_feasible,
+    softest_feasible,
+    steady_feasible,
+)
 from mipmech.model.thresholds import best_threshold, densest_threshold
 from mipmech.oracles.shared.cones import Ranges, soft_stab, soft_stabbed_more, stab
 from mipmech.oracles.shared.facets import Part
+from mipmech.oracles.shared.restrictions import NOTHING, Restrictions, restrictions_of
 from mipmech.oracles.shared.slices import Slice, whole_sphere
 from mipmech.oracles.shared.tangents import gain_together
 from mipmech.rationals import round_down
@@ -57,15 +65,41 @@ def _between(
 # A reach beyond this many units never binds for density: b may be the largest score of those
 # covered, and scores differ by little more than 2.
 LONG = 4.0
+# What is a share of a whole number short of the next one is that one.
+WHOLE = 1e-6
+# Less than this share of what all can move is rounding.
+RESIDUE = 1e-12
 # Reaches are rounded, and so is what is added to them; upwards, that is allowed for.
 UP = 1 + 8 * EPSILON
 
 
 @dataclass(frozen=True, eq=False)
-class Density:
-    """The weight of the agents in the margin, in whole numbers (`masses.Masses`)."""
+class Demanding:
+    """What all goals know about requirements."""
 
     part: Part
+
+    @cached_property
+    def limits(self) -> Restrictions | None:
+        """What is demanded of the rules on the part."""
+        return restrictions_of(self.part)
+
+    @property
+    def by_share(self) -> Restrictions | None:
+        """The same, if something is demanded of who is accepted."""
+        limits = self.limits
+        return limits if limits is not None and limits.shares is not None else None
+
+    @property
+    def nothing(self) -> float:
+        """What is known before any rule is."""
+        return 0.0 if self.limits is None else NOTHING
+
+
+@dataclass(frozen=True, eq=False)
+class Density(Demanding):
+    """The weight of the agents in the margin, in whole numbers (`masses.Masses`)."""
+
     mass: Masses
 
     @classmethod
@@ -75,11 +109,16 @@ class Density:
 
     @property
     def reach(self) -> Floats:
-        """Cut where they never bind."""
+        """Cut where they never bind; if it matters who is accepted, they do."""
+        if self.by_share is not None:
+            return self.part.reach
         return np.minimum(self.part.reach, LONG)
 
     def bounds(self, where: Ranges, floor: float) -> Floats:
         """Interval stabbing."""
+        if self.by_share is not None:
+            most = self.by_share.bounds(where, self.reach * UP, self.mass.whole, soft=False)
+            return np.floor(most + WHOLE)
         ends = where.high + self.reach * UP
         return stab(where.low, ends, self.mass.whole, math.floor(floor))
 
@@ -87,6 +126,8 @@ class Density:
         """Interval stabbing at single directions; what is not above the floor counts as that."""
 
         def estimate(scores: Floats) -> Floats:
+            if self.by_share is not None:
+                return self.by_share.estimates(scores, self.reach, self.mass.whole, soft=False)
             return stab(scores, scores + self.reach, self.mass.whole, math.floor(floor))
 
         return _in_batches(self.part, v, estimate)
@@ -96,8 +137,11 @@ class Density:
         mass = _between(scores, self.reach, scores, self.mass.whole)
         return float(scores[mass.argmax()])
 
-    def grade(self, direction: Mechanism) -> Recount:
+    def grade(self, direction: Mechanism) -> Recount | None:
         """The densest threshold along a direction."""
+        demands = self.part.geometry.demands
+        if demands is not None:
+            return densest_feasible(demands, direction)
         return densest_threshold(self.part.geometry.instance, direction).recount
 
     def value(self, found: Recount) -> float:
@@ -111,6 +155,8 @@ class Density:
 
     def enough(self, best: float) -> float:
         """Only what is above the best found is worth a look."""
+        if best < 0:
+            return best
         return best + self.mass.excess
 
     def exactly(self, value: float) -> Fraction:
@@ -124,13 +170,12 @@ class Density:
 
 
 @dataclass(frozen=True, eq=False)
-class SoftDensity:
+class SoftDensity(Demanding):
     """The weighted distance moved, in multiples of the geometry's unit.
 
     gap : bounds within this share of the best value count as closed
     """
 
-    part: Part
     gap: float
 
     @property
@@ -141,6 +186,8 @@ class SoftDensity:
     def bounds(self, where: Ranges, floor: float) -> Floats:
         """Stabbing with what each interval can give at most."""
         reach = self.part.reach * UP
+        if self.by_share is not None:
+            return self.by_share.bounds(where, reach, self.part.weight, soft=True)
         most = soft_stab(where.low, where.high + reach, reach, self.part.weight)
         return np.maximum(most, floor)
 
@@ -149,6 +196,8 @@ class SoftDensity:
         reach, weight = self.part.reach, self.part.weight
 
         def estimate(scores: Floats) -> Floats:
+            if self.by_share is not None:
+                return self.by_share.estimates(scores, reach, weight, soft=True)
             return soft_stab(scores, scores + reach, reach, weight)
 
         return _in_batches(self.part, v, estimate)
@@ -161,8 +210,12 @@ class SoftDensity:
         soft -= _between(scores, reach, ends, weight * scores)
         return float(ends[soft.argmax()])
 
-    def grade(self, direction: Mechanism) -> Recount:
+    def grade(self, direction: Mechanism) -> Recount | None:
         """The best threshold along a direction, stepped off the edge."""
+        demands = self.part.geometry.demands
+        if demands is not None:
+            met = softest_feasible(demands, direction)
+            return None if met is None else steady_feasible(demands, met, self.gap / 4)
         return steady(best_threshold(self.part.geometry.instance, direction), self.gap / 4)
 
     def value(self, found: Recount) -> float:
@@ -176,6 +229,10 @@ class SoftDensity:
 
     def enough(self, best: float) -> float:
         """The best value and the gap."""
+        if best < 0:
+            return best
+        if self.limits is not None:  # requirements may leave nothing to move for
+            return max(best * (1 + self.gap), RESIDUE * self.most)
         return best * (1 + self.gap)
 
     def exactly(self, value: float) -> Fraction:
@@ -195,7 +252,7 @@ NEARLY, LEAST_RATE = 1.5, 0.02
 
 
 @dataclass(frozen=True, eq=False)
-class Gain:
+class Gain(Demanding):
     """The gain over all directions (Euclidean costs), in multiples of the geometry's unit × ‖p‖.
 
     part : `slices.whole_sphere`
@@ -247,7 +304,11 @@ class Gain:
         most, up = np.zeros(len(rate)), rate > 0
         if up.any():
             low, high = where.low[up], where.high[up]
-            soft = soft_stab(low, high + reach, reach, part.weight)
+            if self.by_share is not None:
+                soft = self.by_share.bounds(where[up], reach, part.weight, soft=True)
+                soft = np.maximum(soft, 0.0)  # a rule that is not allowed gains nothing
+            else:
+                soft = soft_stab(low, high + reach, reach, part.weight)
             most[up] = soft * rate[up] * (1 + 4 * EPSILON)
         enough = self.enough(floor)
         near = (most > enough) & (most <= NEARLY * enough) & (where.sine < 1)
@@ -273,18 +334,29 @@ class Gain:
         reach, weight = self.part.reach, self.part.weight
 
         def estimate(scores: Floats) -> Floats:
+            if self.by_share is not None:
+                return self.by_share.estimates(scores, reach, weight, soft=True)
             return soft_stab(scores, scores + reach, reach, weight)
 
         return np.maximum(0.0, v @ self.p) * _in_batches(self.part, v, estimate)
+
+    @property
+    def nothing(self) -> float:
+        """Only rules that gain are looked for."""
+        return 0.0
 
     def threshold(self, scores: Floats) -> float:
         """The best threshold: the end of some agent's reach."""
         return SoftDensity(self.part, 0.0).threshold(scores)
 
-    def grade(self, direction: Mechanism) -> Recount:
+    def grade(self, direction: Mechanism) -> Recount | None:
         """The best threshold along a direction, stepped off the edge."""
+        demands, most_loss = self.part.geometry.demands, min(STEADY_LOSS, self.gap / 4)
+        if demands is not None:
+            met = best_feasible(demands, direction)
+            return None if met is None else steady_feasible(demands, met, most_loss)
         found = best_threshold(self.part.geometry.instance, direction)
-        return steady(found, min(STEADY_LOSS, self.gap / 4))
+        return steady(found, most_loss)
 
     def value(self, found: Recount) -> float:
         """The gain in the goal's units, rounded down; 0 for a loss."""

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import math
 import time
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from mipmech.oracles.shared.facets import Part
 from mipmech.solver import Inequalities, linear_program
-from mipmech.validation import Floats, Numbers
+from mipmech.validation import Flags, Floats, Numbers
 
 # Steps are taken until they are shorter than this share of the first.
 LEAST_STEP = 1e-6
@@ -25,19 +26,41 @@ LEAST_STEP = 1e-6
 MOST_NEAR = 300
 
 
+@dataclass(frozen=True, eq=False)
+class Held:
+    """What stays on the way, because requirements are met so.
+
+    rows, shift : (r, d) and (r,) arrays: shift + rows·v ≥ 0
+    accepted : (m,) array, who is accepted; None if that may change
+    """
+
+    rows: Floats
+    shift: Floats
+    accepted: Flags | None
+
+    def sets(self, covered: Numbers) -> tuple[Numbers, Numbers]:
+        """Those who must pass, whether they move or not, and those who must not."""
+        if self.accepted is None:
+            return covered, covered[:0]
+        passing = self.accepted.copy()
+        passing[covered] = True
+        return np.flatnonzero(passing), np.flatnonzero(~passing)
+
+
 def clear(
-    part: Part, v: Floats, covered: Numbers, rounds: int = 8, seconds: float = math.inf
-) -> Floats:
+    part: Part, v: Floats, covered: Numbers, rounds: int = 8, seconds: float = math.inf,
+    held: Held | None = None,
+) -> Floats:  # fmt: skip
     """A direction near v that has the covered agents in its margin, with room to spare."""
     begun = time.monotonic()
     best, room = v, -math.inf
     step = 0.5
     for _ in range(rounds):
         left = seconds - (time.monotonic() - begun)
-        moved = _step(part, best, covered, step, None, left) if left > 0 else None
+        moved = _step(part, best, covered, step, None, left, held=held) if left > 0 else None
         if moved is None:
             break
-        now = _room(part, moved, covered)
+        now = _room(part, moved, covered, held)
         if now > room + 1e-15:
             best, room = moved, now
         else:
@@ -47,23 +70,23 @@ def clear(
 
 def climb(
     part: Part, v: Floats, covered: Numbers, pull: Floats | None = None, rounds: int = 40,
-    seconds: float = math.inf,
+    seconds: float = math.inf, held: Held | None = None,
 ) -> Floats:  # fmt: skip
     """A direction near v that keeps the covered agents, with greater soft density.
 
     pull : p̂, for a greater gain instead: soft density times pull·v
     """
     begun = time.monotonic()
-    best, height = v, _height(part, v, covered, pull)
+    best, height = v, _height(part, v, covered, pull, held)
     step = 0.25
     for _ in range(rounds):
         left = seconds - (time.monotonic() - begun)
         if left <= 0:
             break
-        moved = _step(part, best, covered, step, part.weight[covered], left, pull)
+        moved = _step(part, best, covered, step, part.weight[covered], left, pull, held)
         if moved is None:
             break
-        now = _height(part, moved, covered, pull)
+        now = _height(part, moved, covered, pull, held)
         if now > height:
             best, height = moved, now
         elif (step := step / 4) < LEAST_STEP:
@@ -118,56 +141,79 @@ def _rows(stay: Floats, near: Floats) -> Any:
     return csr_array((values, indices, starts), shape=(m + n, d + 2 * n))
 
 
-def _room(part: Part, v: Floats, covered: Numbers) -> float:
-    """How much the covered agents can spare at the best threshold for that."""
-    scores = part.scores(v[None, :])[0][covered]
-    return float((scores + part.reach[covered]).min() - scores.max()) / 2
+def _room(part: Part, v: Floats, covered: Numbers, held: Held | None = None) -> float:
+    """How much the agents can spare at the best threshold for that."""
+    scores = part.scores(v[None, :])[0]
+    passing, failing = (covered, covered[:0]) if held is None else held.sets(covered)
+    ends = scores + part.reach
+    most = ends[passing].min(initial=math.inf)
+    least = max(scores[covered].max(initial=-math.inf), ends[failing].max(initial=-math.inf))
+    return float(most - least) / 2
 
 
-def _height(part: Part, v: Floats, covered: Numbers, pull: Floats | None = None) -> float:
+def _height(
+    part: Part, v: Floats, covered: Numbers, pull: Floats | None = None, held: Held | None = None
+) -> float:
     """Soft density of the covered agents, at the largest threshold that keeps them; −∞ if none.
 
     pull : for the gain
     """
-    scores = part.scores(v[None, :])[0][covered]
-    b = float((scores + part.reach[covered]).min())
-    if b < scores.max():
+    scores = part.scores(v[None, :])[0]
+    passing, failing = (covered, covered[:0]) if held is None else held.sets(covered)
+    if not len(covered):
         return -math.inf
-    soft = float(part.weight[covered] @ (b - scores))
+    ends = scores + part.reach
+    b = float(ends[passing].min())
+    if b < scores[covered].max() or b < ends[failing].max(initial=-math.inf):
+        return -math.inf
+    soft = float(part.weight[covered] @ (b - scores[covered]))
     return soft if pull is None else soft * float(pull @ v)
 
 
 def _step(
     part: Part, v: Floats, covered: Numbers, step: float, weight: Floats | None,
-    seconds: float = math.inf, pull: Floats | None = None,
+    seconds: float = math.inf, pull: Floats | None = None, held: Held | None = None,
 ) -> Floats | None:  # fmt: skip
     """One linear program on the tangent plane at v: most room, or greatest weighted distance.
 
     pull : distance times rate, to first order
     """
-    if part.points is not None or not len(covered):
+    passing, failing = (covered, covered[:0]) if held is None else held.sets(covered)
+    if part.points is not None or not len(passing):
+        return None
+    if weight is not None and not len(covered):
         return None
     tangent, backward, forward = part.steps(v, step)
-    scores, reach = part.scores(v[None, :])[0][covered], part.reach[covered]
+    every = part.scores(v[None, :])[0]
+    scores, ends = every[covered], every + part.reach
     slopes = part.y[covered] @ tangent.T
-    ones = np.ones((len(covered), 1))
     # Variables: the step x, b − the largest score now, the room c.
-    top = float(scores.max())
-    spare = ones if weight is None else 0 * ones
-    rows = np.block([[slopes, -ones, spare], [-slopes, ones, spare]])
-    right = np.concatenate([top - scores, scores - top + reach])
+    top = float(scores.max()) if len(covered) else float(ends[passing].min())
+    room = 1.0 if weight is None else 0.0
+
+    def side(agents: Numbers, sign: float) -> Floats:
+        ones = np.ones((len(agents), 1))
+        turned = slopes if agents is covered else part.y[agents] @ tangent.T
+        return np.hstack([sign * turned, -sign * ones, room * ones])
+
+    parts = [side(covered, 1.0), side(passing, -1.0)]
+    right = [top - scores, every[passing] - top + part.reach[passing]]
+    if held is not None:
+        turned = held.rows @ tangent.T
+        parts += [side(failing, 1.0), np.hstack([-turned, np.zeros((len(turned), 2))])]
+        right += [top - ends[failing], np.maximum(0.0, held.shift + held.rows @ v)]
     if weight is None:
         cost = np.append(np.zeros(len(tangent) + 1), 1.0)
     else:
         cost = np.append(-(weight @ slopes), [float(weight.sum()), 0.0])
         if pull is not None:
-            rate, height = float(pull @ v), _height(part, v, covered)
+            rate, height = float(pull @ v), _height(part, v, covered, held=held)
             cost *= rate
             cost[: len(tangent)] += max(0.0, height) * (tangent @ pull)
-    span = float(reach.max()) + 4.0
+    span = float(part.reach[passing].max()) + 4.0
     least, most = np.append(backward, [-span, -span]), np.append(forward, [span, span])
-    solution = linear_program(cost, Inequalities(rows, right), least, most, seconds)
-    return _moved(part, v, tangent, solution)
+    rows = Inequalities(np.vstack(parts), np.concatenate(right))
+    return _moved(part, v, tangent, linear_program(cost, rows, least, most, seconds))
 
 
 def _moved(part: Part, v: Floats, tangent: Floats, solution: Floats | None) -> Floats | None:

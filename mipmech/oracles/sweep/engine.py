@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
 
@@ -52,6 +53,8 @@ class Sweep(FeasibleOracle):
 
     For p = 0 (every direction has η = 0) that is k ≤ 2; at η = ±‖p‖ any k will do.
     """
+
+    demanding: ClassVar[bool] = False
 
     def answer(self, geometry: Geometry, eta: float, timer: Timer) -> Answer:
         """The best density at η, exact but for ties that floats cannot meet."""
