@@ -25,12 +25,15 @@ from mipmech.design.algorithm1 import Solution, solve
 from mipmech.design.certificate import Certificate, certify, certify_density
 from mipmech.design.checking import check
 from mipmech.design.describe import describe
+from mipmech.design.frontier import frontier
 from mipmech.design.grade import grade
+from mipmech.design.price import prices
 from mipmech.errors import InputError
 from mipmech.model.families import make as make_instance
 from mipmech.model.grading import Recount, recount
 from mipmech.model.instance import Instance
 from mipmech.model.mechanism import Mechanism
+from mipmech.model.requirements import Own, Requirements
 from mipmech.model.thresholds import best_threshold
 from mipmech.oracles.base import Answer, Oracle
 from mipmech.oracles.call import ask
@@ -51,7 +54,9 @@ __all__ = [
     "LearningCurve",
     "Mechanism",
     "Oracle",
+    "Own",
     "Recount",
+    "Requirements",
     "Solution",
     "Verdict",
     "__version__",
@@ -62,10 +67,12 @@ __all__ = [
     "check",
     "compare",
     "describe",
+    "frontier",
     "grade",
     "learn",
     "make_instance",
     "model",
+    "prices",
     "recount",
     "register_oracle",
     "solve",

@@ -249,6 +249,14 @@ class Recount:
         """The scores of its direction, for questions that are asked of one rule."""
         return ExactDirection(self.instance, self.mechanism)
 
+    @cached_property
+    def moves(self) -> Floats:
+        """How far each agent moves, an (m,) array in the measure of its costs; rounded."""
+        direction = self.direction
+        distances = float(direction.level(self.mechanism.threshold)) - direction.scores
+        inside = self.sides == Side.INSIDE
+        return np.where(inside, np.maximum(distances, 0.0) / direction.norm, 0.0)
+
     def share(self, agents: Numbers) -> Fraction:
         """The share of some agents, by weight.
 
