@@ -74,6 +74,7 @@ bench: $(VENV)/.dev  ## the tables of benchmarks/README.md
 	$(BIN)/python benchmarks/cells.py
 	$(BIN)/python benchmarks/gain.py
 	$(BIN)/python benchmarks/costs.py
+	$(BIN)/python benchmarks/requirements.py
 	$(BIN)/python benchmarks/facets.py
 	$(BIN)/python benchmarks/certify_workers.py
 	$(BIN)/python benchmarks/batch.py
