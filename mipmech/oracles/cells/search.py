@@ -54,6 +54,8 @@ LOTS, LONG_SEARCH = 4, 1_000_000
 FIRST_LOOK = 1_500_000
 DIRECTIONS = (100, 600)
 ISLANDS, ROUNDS, SHRINK = 10, 20, 0.6
+# So many times more of them where not all rules are allowed.
+DEMANDING = 6
 # After an improvement, each round of local steps may compute this many scores.
 POLISH, MOST_TRIES = 200_000, 30
 # With more agents than this, the first look is at a sample of them.
@@ -128,6 +130,9 @@ class CellSearch:
         chosen = np.arange(m) if m <= SAMPLE else np.sort(random.permutation(m)[:SAMPLE])
         part = problem.only(chosen) if m <= SAMPLE else problem.sampled(chosen)
         most = DIRECTIONS[1] * d if d > 2 else DIRECTIONS[0]  # a circle needs few
+        islands = ISLANDS
+        if problem.allowed.demanding:  # what is allowed may be in scattered places
+            most, islands = DEMANDING * most, DEMANDING * islands
         tries = int(min(max(FIRST_LOOK / len(chosen), DIRECTIONS[0]), most))
         v = random.standard_normal((1 if d == 0 else max(2, tries // 4), d))
         if problem.kind == kernel.GAIN:
@@ -138,7 +143,7 @@ class CellSearch:
             v = np.vstack([seeds, v])
         if self.put_right is not None:
             v = self.put_right(v)
-        top = v[np.argsort(-part.values(v), kind="stable")[:ISLANDS]]
+        top = v[np.argsort(-part.values(v), kind="stable")[:islands]]
         each = max(1, tries * 3 // 4 // (len(top) * ROUNDS))
         values = part.climb(top, _steps(1, 0.5, len(top), each if d > 1 else 0, d))
         for place in np.argsort(-values, kind="stable")[:3]:
