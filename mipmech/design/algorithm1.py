@@ -544,7 +544,7 @@ class _EtaLoop:
         if self.thresholds == "best" or self.oracle.soft:
             best = best_feasible(demands, found.mechanism)
             tried += [] if best is None else [steady_feasible(demands, best)]
-        tried.append(found)  # it meets them, whatever its threshold
+        tried.append(steady_feasible(demands, found))  # it meets them, whatever its threshold
         rule = max(tried, key=lambda rule: rule.gain)
         return Step(answer, rule, None if two is None else two.gain)
 

@@ -175,7 +175,7 @@ def _knife_edge(found: Recount) -> str | None:
     if not number:
         return None
     return (
-        f"{count(number, 'agent')} who move are nearer to the end of their reach than floats can"
-        " tell; the rule has its gain in exact arithmetic only: subtract a constant from features"
-        " whose values are large and vary little"
+        f"{count(number, 'agent')} of those who move {'is' if number == 1 else 'are'} nearer to the"
+        " end of reach than floats can tell; the rule has its gain in exact arithmetic only:"
+        " subtract a constant from features whose values are large and vary little"
     )

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from mipmech.report.kit.phrases import required
 from mipmech.studies.comparison.results import Comparison, OracleSummary
 from mipmech.studies.spread import Spread
 from mipmech.terminal.console import in_one_piece, tell_entries, tell_heading, tell_line, tell_table
@@ -58,6 +59,8 @@ def _what_was_done(found: Comparison) -> dict[str, str]:
         "references": _references(found),
         "work": f"{count(calls, 'call')}, {found.seconds:.2f} s in all; {ended}",
     }
+    if settings.requirements:
+        entries["required"] = "".join(required(settings.requirements))
     if not found.complete:
         entries["go on"] = "the same command with the same --out does what is missing"
     if failed:
