@@ -20,10 +20,7 @@ from mipmech.checker import check
 from tests import referee
 from tests import requirements_brute_force as brute_force
 from tests import requirements_referee as truth
-from tests.checker.test_check import (
-    changed,
-    put,
-)
+from tests.checker.test_check import both, changed, cut_back, lower_plus, put, scaled, tree
 
 NORMS = ("l2", "l1", "linf")
 GROUPS = {"region": ["north", "south"] * 6, "trade": list("aabbccabcabc")}
@@ -194,7 +191,7 @@ def test_honest_certificates_pass(name, norm):
 # ------------------------------------------------------------------ loosened: the bound is false
 
 EQUAL = {"order": [["income", "debt"], ["debt", "income"]]}
-# What was certified, and what is claimed instead; for which the bound is false. On "mixed" unless
+# What was certified, and what is claimed instead, for which the bound is false. On "mixed" unless
 # another sample is named in brackets.
 LOOSENED = {
     "accepted dropped": ({"accepted": [0.0, 0.3]}, {}),
@@ -225,7 +222,7 @@ LOOSENED = {
     "nonpositive, one for all": ({"nonpositive": "all"}, {"nonpositive": ["debt"]}),
     "nonpositive renamed": ({"nonpositive": ["income"]}, {"nonpositive": ["debt"]}),
     "nonpositive, other one [bright]": ({"nonpositive": "all"}, {"nonpositive": ["income"]}),
-    "no signs, no order": (CERTIFIED["all"], {"accepted": [0.1, 0.3], **even(0.2)}),
+    "accepted alone, of four": (CERTIFIED["all"], {"accepted": [0.1, 0.3]}),
     "accepted, one of four": (CERTIFIED["all"], CERTIFIED["all"] | {"accepted": [0, 1]}),
     "empty": (CERTIFIED["all"], {}),
     "format alone": (CERTIFIED["all"], {"format": "mipmech/requirements@1"}),
@@ -252,3 +249,359 @@ def test_requirements_that_were_left_out_of_the_claim(norm):
     instance, content = named(norm, "all")
     copy = changed(content, lambda c: c["claim"].pop("requirements"))
     assert_refused(copy, instance, "a leaf allows")
+
+
+# ------------------------------------------------------------------ tightened: the witness fails
+
+TIGHTENED = {
+    "accepted, lower": ("few", {"accepted": [0.0, 0.1]}, "outside of the limits"),
+    "accepted, nobody": ("few", {"accepted": [0, 0]}, "outside of the limits"),
+    "accepted, everybody": ("few", {"accepted": [1, 1]}, "outside of the limits"),
+    "accepted, a hair lower": ("few", {"accepted": [0.0, 0.2499999]}, "outside of the limits"),
+    "accepted, a hair higher": ("few", {"accepted": [0.2500001, 0.3]}, "outside of the limits"),
+    "accepted, [high, low]": ("some", {"accepted": [0.3, 0.2]}, "outside of the limits"),
+    "accepted added": ("positive", {"nonnegative": "all", "accepted": [0, 0.1]}, "outside of the"),
+    "parity by trade": ("even", even(0.0, "trade"), "rates that differ"),
+    "parity added": ("few", {"accepted": [0.0, 0.3], **even(0.0)}, "rates that differ"),
+    "nonpositive added": ("positive", {"nonnegative": "all", "nonpositive": [1, 0]}, "at 0"),
+    "the other sign": ("positive", {"nonpositive": "all"}, "fails a requirement on its weights"),
+    "the other order": ("positive", {"order": [["debt", "income"]]}, "on its weights"),
+    "nonpositive, one added": ("even", {**even(0.1), "nonpositive": ["income"]}, "on its weights"),
+    "all that the free one need not": ("free", CERTIFIED["all"], "fails a requirement"),
+}
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("what", TIGHTENED)
+def test_requirements_that_the_witness_fails(what, norm):
+    """The upper bound stays true, and may be claimed alone."""
+    name, requirements, reason = TIGHTENED[what]
+    instance, content = named(norm, name)
+    assert not meets(instance, requirements, content["witness"])
+    assert_refused(changed(content, demand(requirements)), instance, reason)
+    alone = changed(content, demand(requirements), bare(None))
+    verdict = check(alone, instance)
+    if verdict:
+        assert verdict.lower is None
+        assert_true(alone, instance)
+
+
+# ------------------------------------------------------------------ other witnesses
+
+
+def fewer_or_more(norm, name, limit):
+    """Two neighbouring thresholds of the witness's direction: with the second it fails a limit."""
+    instance, content = named(norm, name)
+    rule, good = content["witness"], content["witness"]["threshold"]
+    bad = limit
+    requirements = CERTIFIED[name]
+    assert meets(instance, requirements, rule)
+    assert not meets(instance, requirements, rule | {"threshold": bad})
+    while math.nextafter(good, bad) != bad:
+        middle = good + (bad - good) / 2
+        if meets(instance, requirements, rule | {"threshold": middle}):
+            good = middle
+        else:
+            bad = middle
+    return instance, content, [witness(rule["weights"], threshold) for threshold in (good, bad)]
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize(
+    ("name", "limit", "reason"),
+    [
+        ("few", -9.0, "outside of the limits"),
+        ("some", 9.0, "outside of the limits"),
+        ("some", -9.0, "outside of the limits"),
+    ],
+)
+def test_a_threshold_that_accepts_just_one_more_or_less(name, limit, reason, norm):
+    instance, content, (good, bad) = fewer_or_more(norm, name, limit)
+    copy = changed(content, good)
+    assert check(copy, instance)
+    assert_true(copy, instance)
+    assert_refused(changed(content, bad), instance, reason)
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("name", ["even", "all"])
+def test_thresholds_everywhere(name, norm):
+    """A witness with its own gain passes if and only if it meets the requirements."""
+    instance, content = named(norm, name)
+    rule = content["witness"]
+    passed = 0
+    for threshold in [rule["threshold"], *np.linspace(-3.0, 3.0, 30).tolist()]:
+        copy = changed(content, witness(rule["weights"], threshold))
+        met = meets(instance, CERTIFIED[name], rule | {"threshold": threshold})
+        verdict = check(copy, instance)
+        assert bool(verdict) == met, verdict.reason
+        assert met or "the witness accepts" in verdict.reason
+        passed += met
+    assert 0 < passed < 31
+
+
+WEIGHTS = "fails a requirement on its weights"
+# Weights of a witness that has its own gain; None for those of the best rule of all.
+WITNESSES = {
+    "the best of all, few": ("few", None, "outside of the limits"),
+    "the best of all, even": ("even", None, "rates that differ"),
+    "the best of all, positive": ("positive", None, WEIGHTS),
+    "the best of all, order": ("order", None, WEIGHTS),
+    "the best of all, all": ("all", None, WEIGHTS),
+    "a little negative": ("positive", [1.0, -1e-9, 0.0], WEIGHTS),
+    "hardly negative": ("positive", [1.0, -1e-300, 0.0], WEIGHTS),
+    "the least negative": ("positive", [1.0, -5e-324, 0.0], WEIGHTS),
+    "both negative": ("positive", [-1.0, -1.0, 0.0], WEIGHTS),
+    "order, a little off": ("order", [1.0, 1.0 - 2.0**-53, 0.0], WEIGHTS),
+    "order, below 0": ("order", [-1.0, -1.0 - 2.0**-52, 0.0], WEIGHTS),
+    "on what is hidden": ("positive", [1.0, 0.0, 1e-9], "cannot see"),
+    "no direction": ("positive", [0.0, 0.0, 0.0], "no direction"),
+}
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("what", WITNESSES)
+def test_witnesses_that_fail(what, norm):
+    name, weights, reason = WITNESSES[what]
+    instance, content = named(norm, name)
+    if weights is None:
+        free = named(norm, "free")[1]
+        change = both(
+            *(put(field, free[field]) for field in ("witness", "lower", "upper")), put("gap", 1.0)
+        )
+    elif not any(weights):
+        change = put("witness.weights", weights)
+    else:
+        change = witness(weights, 0.25)
+    assert_refused(changed(content, change), instance, reason)
+
+
+ALLOWED = {
+    "minus nothing": ("positive", [1.0, -0.0, 0.0]),
+    "one of 0": ("positive", [0.0, 1.0, 0.0]),
+    "hardly positive": ("positive", [1.0, 5e-324, 0.0]),
+    "order, both the same": ("order", [0.1, 0.1, 0.0]),
+    "order, a little more": ("order", [1.0, 1.0 + 2.0**-52, 0.0]),
+    "order, below 0": ("order", [-1.0, -1.0, 0.0]),
+}
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("what", ALLOWED)
+def test_witnesses_just_within(what, norm):
+    """They may gain less, or do harm; what is claimed of them is true."""
+    name, weights = ALLOWED[what]
+    instance, content = named(norm, name)
+    copy = changed(content, witness(weights, 0.25))
+    verdict = check(copy, instance)
+    assert verdict, verdict.reason
+    assert_true(copy, instance)
+
+
+# ------------------------------------------------------------------ bounds, kinds of claim, proofs
+
+
+def lower_of(value):
+    return put("lower", {"value": float(value), "exact": str(value)})
+
+
+def finer(factor):
+    return lambda content: content.update(upper=factor * content["upper"])
+
+
+density = both(put("claim.kind", "density"), put("claim.eta", 1.0), put("claim.band", 1e-12))
+solver = {"kind": "solver", "solver": "x", "regions": [{"eta": [0.0, 9.0], "at_most": 2.0}]}
+
+CLAIMS = {
+    "upper below the witness": (finer(0.9), "below the witness"),
+    "upper lowered, no witness": (both(bare(None), finer(0.99)), "a leaf allows"),
+    "upper 0, no witness": (both(bare(None), put("upper", 0.0)), "a leaf allows"),
+    "upper negative": (both(bare(None), put("upper", -1.0)), "upper is negative"),
+    "upper null": (both(bare(None), put("upper", None)), "upper is missing"),
+    "lower raised": (lower_plus("1/1000000"), "the witness has"),
+    "lower raised by a hair": (lower_plus(f"1/{10**60}"), "the witness has"),
+    "lower lowered": (lower_plus("-1/1000000"), "the witness has|above the exact"),
+    "lower value above the exact one": (put("lower.value", 9.0), "above the exact"),
+    "lower null": (put("lower", None), "lower is missing"),
+    "lower 0": (lower_of(0), "the witness has"),
+    "lower below 0": (lower_of(-1), "the witness has"),
+    "witness null": (put("witness", None), "no witness for the lower bound"),
+    "witness null, lower 0": (bare(LOWERS[0]), "no witness for the lower bound"),
+    "witness null, lower below 0": (both(bare(None), lower_of(-1)), "no witness for the lower"),
+    "gap smaller": (put("gap", lambda v: 0.5 * v), "gap claimed is smaller"),
+    "gap 0": (put("gap", 0.0), "gap claimed is smaller"),
+    "gap null": (put("gap", None), "gap is missing"),
+    "gap small, no witness": (both(bare(None), put("gap", 0.999)), "gap claimed is smaller"),
+    "gap 0, no witness": (both(bare(None), put("gap", 0.0)), "gap claimed is smaller"),
+    "gap above 1": (put("gap", 1.5), "not between 0 and 1"),
+    "called density": (density, "density at η has no requirements"),
+    "called something else": (put("claim.kind", "best"), "expected gain, density or infeasible"),
+    "called nothing": (put("claim.kind", None), "claim.kind is missing"),
+    "called infeasible, all kept": (put("claim.kind", "infeasible"), "nobody is accepted|is given"),
+    "called infeasible": (there_is_none, "nobody is accepted|may have a rule"),
+    "a word for a proof": (put("proof", solver), "does not prove a bound"),
+    "level unknown": (put("level", "certain"), "expected proved or attested"),
+    "level null": (put("level", None), "level is missing"),
+    "proof of another kind": (put("proof.kind", "cells@2"), "does not prove a bound"),
+    "no proof": (put("proof", None), "proof is missing"),
+    "cells cut off": (tree(lambda _: bytes(4)), "a leaf allows"),
+    "a leaf dropped": (tree(lambda s: s[:-1]), "ends too soon"),
+    "a node appended": (tree(lambda s: s + b"\0"), "continues after"),
+    "frame scaled": (put("proof.frame", scaled(1.01)), "proof.frame"),
+    "frame on what is hidden": (put("proof.frame.0.2", 0.25), "proof.frame"),
+    "unit halved": (put("proof.unit", lambda v: v / 2), "thresholds|a leaf"),
+    "thresholds shrunk": (put("proof.thresholds.1", lambda b: 0.5 * b), "thresholds|a leaf"),
+    "for another sample": (put("instance.digest", "0" * 64), "another instance"),
+}
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("name", ["some", "order"])
+@pytest.mark.parametrize("what", CLAIMS)
+def test_claims_and_proofs(what, name, norm):
+    change, reason = CLAIMS[what]
+    instance, content = named(norm, name)
+    assert_refused(changed(content, change), instance, reason)
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("name", ["few", "even", "positive", "order", "all"])
+def test_every_subtree_removed(name, norm):
+    """A leaf where cuts were: it allows more than is claimed, or the claim is true even so."""
+    instance, content = named(norm, name)
+    best = best_gain(instance, CERTIFIED[name])
+    refused = 0
+    for node in range(12):
+        cut = tree(lambda s, node=node: cut_back(s, 4, node))
+        for lower in ((), (bare(None), put("upper", 0.97 * best.surely))):
+            verdict = check(changed(content, cut, *lower), instance)
+            assert not (verdict and lower)
+            assert verdict or "a leaf allows" in verdict.reason
+            refused += not verdict and not lower
+    assert refused
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("name", CERTIFIED)
+@pytest.mark.parametrize("other", CERTIFIED)
+def test_a_proof_for_other_requirements(name, other, norm):
+    """All that is said of one problem, but with the proof of another."""
+    instance, content = named(norm, name)
+    proof = named(norm, other)[1]["proof"]
+    copy = changed(content, put("proof", proof))
+    verdict = check(copy, instance)
+    if verdict:
+        assert_true(copy, instance)
+    else:
+        assert any(part in verdict.reason for part in ("a leaf", "some leaf", "proof.")), verdict
+
+
+# ------------------------------------------------------------------ that there is no rule
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("name", ["some", "all", "one way"])
+def test_there_is_a_rule(name, norm):
+    """That there is none is claimed with the tree of the best one, or with that of another claim."""
+    requirements = {"one way": {"accepted": [0.6, 0.7], "order": [["income", "debt"]]}}.get(
+        name, CERTIFIED.get(name)
+    )
+    instance, content = certified(norm, requirements, "bright")
+    assert content["witness"] is not None
+    impossible = named(norm, "impossible")[1]["proof"]
+    for change in (there_is_none, both(there_is_none, put("proof", impossible))):
+        assert_refused(changed(content, change), instance, "may have a rule")
+
+
+# What is claimed of rules when it is said that there is none.
+NO_RULE = {
+    "accepted dropped": {**even(0.0, "trade"), "order": [["income", "debt"]]},
+    "parity dropped": {"accepted": [0.6, 0.7], "order": [["income", "debt"]]},
+    "accepted, lower": IMPOSSIBLE | {"accepted": [0.5, 0.7]},
+    "accepted, higher": IMPOSSIBLE | {"accepted": [0.6, 1]},
+    "accepted, low 0": IMPOSSIBLE | {"accepted": [0, 0.7]},
+    "accepted, low -0": IMPOSSIBLE | {"accepted": [-0.0, 0.7]},
+    "within raised": IMPOSSIBLE | even(0.25, "trade"),
+    "within 1": IMPOSSIBLE | even(1, "trade"),
+    "another grouping": IMPOSSIBLE | even(0.0) | {"accepted": [0.4, 0.7]},
+    "nothing": {},
+    "null": None,
+}
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("what", NO_RULE)
+def test_impossible_requirements_that_were_loosened(what, norm):
+    instance, content = named(norm, "impossible")
+    requirements = NO_RULE[what]
+    assert best_gain(instance, requirements or {}) is not None
+    reason = "may have a rule|nobody is accepted"
+    assert_refused(changed(content, demand(requirements)), instance, reason)
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize(
+    "loose",
+    [
+        IMPOSSIBLE | {"order": []},
+        IMPOSSIBLE | {"order": [["debt", "income"]]},
+        IMPOSSIBLE | {"accepted": [0.7, 0.6]},
+        IMPOSSIBLE | even(0.0),
+        IMPOSSIBLE | even(0.2, "trade"),
+    ],
+    ids=str,
+)
+def test_impossible_requirements_that_may_stay_so(loose, norm):
+    instance, content = named(norm, "impossible")
+    copy = changed(content, demand(loose))
+    verdict = check(copy, instance)
+    if verdict:
+        assert_true(copy, instance)
+    else:
+        assert "may have a rule" in verdict.reason
+
+
+rule = {"weights": [1.0, 1.0, 0.0], "threshold": 0.0}
+NOTHING = {
+    "attested": (put("level", "attested"), "is proved, or not claimed"),
+    "level null": (put("level", None), "level is missing"),
+    "with a witness": (put("witness", rule), "witness is given"),
+    "with a lower bound": (put("lower", LOWERS[0]), "lower is given"),
+    "with an upper bound": (put("upper", 0.0), "upper is given"),
+    "with a gap": (put("gap", 1.0), "gap is given"),
+    "with an empty text": (put("lower", ""), "lower is given"),
+    "with false": (put("gap", False), "gap is given"),
+    "cells cut off": (tree(lambda _: bytes(4)), "may have a rule"),
+    "a leaf dropped": (tree(lambda s: s[:-1]), "ends too soon"),
+    "an empty tree": (tree(lambda _: b""), "ends too soon"),
+    "a word for a proof": (put("proof", solver), "does not prove a bound"),
+    "thresholds shrunk": (put("proof.thresholds", [0.0, 0.1]), "thresholds"),
+    "thresholds the other way": (put("proof.thresholds", lambda two: two[::-1]), "thresholds"),
+    "called a gain": (put("claim.kind", "gain"), "upper is missing"),
+    "called density": (density, "density at η has no requirements"),
+    "a gain of a rule": (
+        both(put("claim.kind", "gain"), put("upper", 1.0), put("gap", 1.0), put("witness", rule),
+             put("lower", LOWERS[0])),
+        "the witness accepts",
+    ),
+    "a gain with a small gap": (
+        both(put("claim.kind", "gain"), put("upper", 1.0), put("gap", 0.5)), "gap claimed",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("what", NOTHING)
+def test_claims_that_there_is_no_rule(what, norm):
+    change, reason = NOTHING[what]
+    instance, content = named(norm, "impossible")
+    assert_refused(changed(content, change), instance, reason)
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_where_there_is_no_rule_none_gains(norm):
+    """The same tree shows that the gain is 0 at most: true, of no rule at all."""
+    instance, content = named(norm, "impossible")
+    copy = changed(content, put("claim.kind", "gain"), bare(None), put("upper", 0.0))
+    assert check(copy, instance)
+    assert_true(copy, instance)
