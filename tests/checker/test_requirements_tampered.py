@@ -35,7 +35,7 @@ LOWERS = ({"exact": "0", "value": 0.0}, None)
 def sample(norm, quality="mixed", groups="as they are"):
     """Twelve agents of two features seen, in two groupings."""
     agents = np.random.default_rng(5).standard_normal((12, 3)).round(2)
-    named = {
+    every = {
         "as they are": GROUPS,
         "one moved": {**GROUPS, "region": ["south", *GROUPS["region"][1:]]},
         "labels swapped": {**GROUPS, "region": [*GROUPS["region"][1:], "north"]},
@@ -45,7 +45,7 @@ def sample(norm, quality="mixed", groups="as they are"):
         "none": None,
     }
     return Instance.from_arrays(
-        agents, QUALITY[quality], visible=[0, 1], norm=norm, cost=1.0, groups=named[groups],
+        agents, QUALITY[quality], visible=[0, 1], norm=norm, cost=1.0, groups=every[groups],
         features=["income", "debt", "luck"],
     )  # fmt: skip
 
@@ -288,7 +288,7 @@ TIGHTENED = {
 @pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize("what", TIGHTENED)
 def test_requirements_that_the_witness_fails(what, norm):
-    """The upper bound stays true, and may be claimed alone."""
+    """Without the witness, what is claimed is refused or true."""
     name, requirements, reason = TIGHTENED[what]
     instance, content = named(norm, name)
     assert not meets(instance, requirements, content["witness"])
@@ -423,8 +423,8 @@ def finer(factor):
     return lambda content: content.update(upper=factor * content["upper"])
 
 
-density = both(put("claim.kind", "density"), put("claim.eta", 1.0), put("claim.band", 1e-12))
-solver = {"kind": "solver", "solver": "x", "regions": [{"eta": [0.0, 9.0], "at_most": 2.0}]}
+DENSITY = both(put("claim.kind", "density"), put("claim.eta", 1.0), put("claim.band", 1e-12))
+SOLVER = {"kind": "solver", "solver": "x", "regions": [{"eta": [0.0, 9.0], "at_most": 2.0}]}
 
 CLAIMS = {
     "upper below the witness": (finer(0.9), "below the witness"),
@@ -448,12 +448,12 @@ CLAIMS = {
     "gap small, no witness": (both(bare(None), put("gap", 0.999)), "gap claimed is smaller"),
     "gap 0, no witness": (both(bare(None), put("gap", 0.0)), "gap claimed is smaller"),
     "gap above 1": (put("gap", 1.5), "not between 0 and 1"),
-    "called density": (density, "density at η has no requirements"),
+    "called density": (DENSITY, "density at η has no requirements"),
     "called something else": (put("claim.kind", "best"), "expected gain, density or infeasible"),
     "called nothing": (put("claim.kind", None), "claim.kind is missing"),
     "called infeasible, all kept": (put("claim.kind", "infeasible"), "nobody is accepted|is given"),
     "called infeasible": (there_is_none, "nobody is accepted|may have a rule"),
-    "a word for a proof": (put("proof", solver), "does not prove a bound"),
+    "a word for a proof": (put("proof", SOLVER), "does not prove a bound"),
     "level unknown": (put("level", "certain"), "expected proved or attested"),
     "level null": (put("level", None), "level is missing"),
     "proof of another kind": (put("proof.kind", "cells@2"), "does not prove a bound"),
@@ -574,11 +574,11 @@ def test_impossible_requirements_that_may_stay_so(loose, norm):
         assert "may have a rule" in verdict.reason
 
 
-rule = {"weights": [1.0, 1.0, 0.0], "threshold": 0.0}
+RULE = {"weights": [1.0, 1.0, 0.0], "threshold": 0.0}
 NOTHING = {
     "attested": (put("level", "attested"), "is proved, or not claimed"),
     "level null": (put("level", None), "level is missing"),
-    "with a witness": (put("witness", rule), "witness is given"),
+    "with a witness": (put("witness", RULE), "witness is given"),
     "with a lower bound": (put("lower", LOWERS[0]), "lower is given"),
     "with an upper bound": (put("upper", 0.0), "upper is given"),
     "with a gap": (put("gap", 1.0), "gap is given"),
@@ -587,13 +587,13 @@ NOTHING = {
     "cells cut off": (tree(lambda _: bytes(4)), "may have a rule"),
     "a leaf dropped": (tree(lambda s: s[:-1]), "ends too soon"),
     "an empty tree": (tree(lambda _: b""), "ends too soon"),
-    "a word for a proof": (put("proof", solver), "does not prove a bound"),
+    "a word for a proof": (put("proof", SOLVER), "does not prove a bound"),
     "thresholds shrunk": (put("proof.thresholds", [0.0, 0.1]), "thresholds"),
     "thresholds the other way": (put("proof.thresholds", lambda two: two[::-1]), "thresholds"),
     "called a gain": (put("claim.kind", "gain"), "upper is missing"),
-    "called density": (density, "density at η has no requirements"),
+    "called density": (DENSITY, "density at η has no requirements"),
     "a gain of a rule": (
-        both(put("claim.kind", "gain"), put("upper", 1.0), put("gap", 1.0), put("witness", rule),
+        both(put("claim.kind", "gain"), put("upper", 1.0), put("gap", 1.0), put("witness", RULE),
              put("lower", LOWERS[0])),
         "the witness accepts",
     ),
@@ -706,8 +706,8 @@ def test_groups_are_part_of_the_sample(groups, norm):
     assert_refused(content, sample(norm, groups=groups), "the digests differ")
 
 
-# Other groups under the digest of their sample: what the checker says then, and whether the claim
-# is the same in other words.
+# Other groups under the digest of their sample, and what the checker says then; None where the
+# claim is the same in other words.
 REGROUPED = {
     "labels swapped": None,
     "labels renamed": None,
