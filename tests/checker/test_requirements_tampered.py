@@ -61,6 +61,7 @@ CERTIFIED = {
     "few": {"accepted": [0.0, 0.3]},
     "some": {"accepted": [0.2, 0.3]},
     "even": even(0.1),
+    "a sixth": even(0.16666666666666669),
     "positive": {"nonnegative": "all"},
     "order": {"order": [["debt", "income"]]},
     "all": {
@@ -276,6 +277,7 @@ TIGHTENED = {
     "accepted, [high, low]": ("some", {"accepted": [0.3, 0.2]}, "outside of the limits"),
     "accepted added": ("positive", {"nonnegative": "all", "accepted": [0, 0.1]}, "outside of the"),
     "parity by trade": ("even", even(0.0, "trade"), "rates that differ"),
+    "parity, a hair less": ("a sixth", even(0.16666666666666666), "rates that differ"),
     "parity added": ("few", {"accepted": [0.0, 0.3], **even(0.0)}, "rates that differ"),
     "nonpositive added": ("positive", {"nonnegative": "all", "nonpositive": [1, 0]}, "at 0"),
     "the other sign": ("positive", {"nonpositive": "all"}, "fails a requirement on its weights"),
@@ -524,6 +526,20 @@ def test_there_is_a_rule(name, norm):
     impossible = named(norm, "impossible")[1]["proof"]
     for change in (there_is_none, both(there_is_none, put("proof", impossible))):
         assert_refused(changed(content, change), instance, "may have a rule")
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("low", [0, 0.0, -0.0])
+@pytest.mark.parametrize("high", [0, 0.05])
+def test_nobody_may_be_accepted(low, high, norm):
+    """No threshold at an agent's end is allowed, but those above everybody are, and gain nothing."""
+    instance, content = named(norm, "few")
+    demanded = demand({"accepted": [low, high]})
+    assert best_gain(instance, {"accepted": [low, high]}).at_most >= 0
+    assert_refused(changed(content, demanded, there_is_none), instance, "nobody is accepted")
+    above = changed(content, demanded, bare(None), put("upper", 1e-9))
+    assert check(above, instance)
+    assert_true(above, instance)
 
 
 # What is claimed of rules when it is said that there is none.
