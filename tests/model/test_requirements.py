@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mipmech import InputError, Instance, Mechanism, recount
+from mipmech import InputError, Instance, Mechanism, certify, recount
 from mipmech.model.geometry import geometry_of
 from mipmech.model.requirements import Own, Requirements, demands_of
 from mipmech.model.requirements.directions import ZERO, DirectionCone, reduced_rows
@@ -289,6 +289,14 @@ def test_no_threshold_that_meets_the_requirements_is_better(data):
     if found.line.rise >= 0:
         best = max(one.gain for one in scan)
         assert float(found.gain) >= float(best) * (1 - 1e-9) - 1e-12
+
+
+def test_where_moves_do_harm_nobody_need_move():
+    """Only rules on −x are allowed, and nearly everybody must be accepted."""
+    sample = Instance.from_arrays([[0.0], [1.0]], [1.0], visible=[0], cost=1.0)
+    found = certify(sample, require={"accepted": [0.9, 1.0], "nonpositive": "all"})
+    assert (found.status, found.lower, found.upper) == ("optimal", 0, 0)
+    assert found.recount.accepted_share == 1
 
 
 def thresholds(instance, rule):

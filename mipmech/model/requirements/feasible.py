@@ -3,8 +3,9 @@
 Between two consecutive ends score_i + reach_i the accepted agents stay, nobody leaves the margin,
 and every move grows. So for a rate that is not negative some end is a best threshold, or one above
 everybody (nobody accepted, gain 0). One sort gives the accepted mass at every end; floats rank the
-ends, and rationals decide. Where the rate is negative, gain is lost with every move, and the end
-with the least movement is taken: any rule that meets the requirements is better than none.
+ends, and rationals decide. Where the rate is negative, gain is lost with every move: a threshold
+above or below everybody moves nobody, and else the end with the least movement is taken. Any rule
+that meets the requirements is better than none.
 """
 
 from __future__ import annotations
@@ -215,7 +216,9 @@ class _Levels:
         """
         direction, ends = self.direction, self.ends
         if harmful:
+            # Nobody moves if nobody can, nor if nobody need.
             yield self._above(), 0.0
+            yield self._below(), 0.0
         worth = -self.sure if harmful else self.sure
         possible, clear = self._accepted(shares)
         chosen = np.flatnonzero(possible)
@@ -238,6 +241,12 @@ class _Levels:
         direction = self.direction
         room = ABOVE * float(direction.limits.max()) + 4 * float(self.doubt.max())
         return direction.threshold(float(self.ends.max()) + room)
+
+    def _below(self) -> float:
+        """A threshold below everybody."""
+        direction = self.direction
+        room = ABOVE * float(direction.limits.max()) + 4 * float(self.doubt.max())
+        return direction.threshold(float(direction.scores.min()) - room)
 
     def _accepted(self, shares: Shares | None) -> tuple[Flags, Flags]:
         """At which ends the accepted may meet the limits, and where that is beyond doubt."""
