@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from mipmech.cli.requirements import Required, demanding
 from mipmech.cli.shell import InstanceFile, Movers, Plot, Shell, check_outputs, command, written
 from mipmech.design.movers import save_movers
 from mipmech.errors import InputError
@@ -15,8 +16,10 @@ from mipmech.model.instance import Instance
 
 
 @command()
+@demanding
 def grade(
     shell: Shell,
+    require: Required,
     instance: InstanceFile,
     rule: Annotated[
         str,
@@ -42,6 +45,7 @@ def grade(
     value = load_rule(rule)
     with shell.saying(f"reading {instance}"):
         sample = Instance.load(instance)
+    required = require(sample)
     try:
         given = written_rule(sample, value, threshold)
     except InputError as error:
@@ -51,9 +55,11 @@ def grade(
         certified = Path(rule)
     if certified is not None:
         with shell.saying(f"checking {certified}") as watch:
-            optimum = grading.certified_optimum(certified, sample, shell.timer.left, watch)
+            optimum = grading.certified_optimum(
+                certified, sample, shell.timer.left, watch, required
+            )
     with shell.saying("grading"):
-        found = grading.grade(sample, given, optimum=optimum)
+        found = grading.grade(sample, given, optimum=optimum, require=required)
     kept = shell.keep(movers, "movers", partial(save_movers, found.recount))
     picture = shell.draw(found.recount, plot)
     content = {**found.to_dict(), "plot": written(picture.file), "movers": written(kept)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,9 @@ from mipmech.model.edge_of_reach import movers, standing
 from mipmech.model.grading import Recount, recount
 from mipmech.model.instance import Instance
 from mipmech.model.mechanism import Mechanism
+from mipmech.model.requirements import Demands, Failure, Requirements, demands_of
+from mipmech.model.requirements.feasible import best_feasible
+from mipmech.model.requirements.required import RequirementsLike
 from mipmech.model.thresholds import best_threshold
 from mipmech.model.typed_rules import WrittenRule, in_known_units, written_rule
 from mipmech.rationals import clamped, round_down, round_up
@@ -48,22 +52,35 @@ class Graded:
     rule : as it was written
     recount : its outcome
     best : the same weights with the best threshold; None where no threshold gains
-    optimum : what is known of the best rule of all
+    optimum : what is known of the best rule of all, or of all that meet the requirements
+    demands : what is demanded of rules; None for nothing
     """
 
     rule: WrittenRule
     recount: Recount
     best: tuple[WrittenRule, Recount] | None
     optimum: Optimum | None
+    demands: Demands | None = None
 
     def __repr__(self) -> str:
         return f"Graded({self.recount!r})"
+
+    @cached_property
+    def failures(self) -> list[Failure]:
+        """How the rule fails what is demanded; nothing if it does not."""
+        return [] if self.demands is None else self.demands.failures(self.recount)
 
     @property
     def share(self) -> tuple[float, float] | None:
         """The gain as a share of the best, from and to; None without an optimum or a gain."""
         gain, optimum = self.recount.gain, self.optimum
-        if optimum is None or gain <= 0 or optimum.upper <= 0 or not len(movers(self.recount)):
+        if (
+            self.failures
+            or optimum is None
+            or gain <= 0
+            or optimum.upper <= 0
+            or not len(movers(self.recount))
+        ):
             return None
         low = round_down(min(Fraction(1), gain / Fraction(optimum.upper)))
         high = 1.0 if optimum.lower <= gain else round_up(gain / Fraction(optimum.lower))
@@ -74,9 +91,9 @@ class Graded:
         """Whether the rule gains more than the best is said to gain."""
         optimum = self.optimum
         # What a file states may be rounded to the nearest float.
-        return optimum is not None and self.recount.gain > Fraction(optimum.upper) * (
-            1 + Fraction(ROUNDING)
-        )
+        if optimum is None or self.failures:
+            return False
+        return self.recount.gain > Fraction(optimum.upper) * (1 + Fraction(ROUNDING))
 
     def to_dict(self) -> dict[str, Any]:
         """The object printed under ``--json``."""
@@ -85,6 +102,7 @@ class Graded:
         return {
             "rule": self.rule.to_dict(),
             **found,
+            **({} if self.demands is None else self._required()),
             "gain_exact": str(self.recount.gain),
             "baseline": float(self.recount.baseline),
             "moving_share": float(self.recount.share(movers(self.recount))),
@@ -97,12 +115,21 @@ class Graded:
             else {"threshold": self.best[0].threshold, "gain": float(self.best[1].gain)},
         }
 
+    def _required(self) -> dict[str, Any]:
+        assert self.demands is not None
+        return {
+            "requirements": self.demands.requirements.to_dict(),
+            "met": not self.failures,
+            "failures": [failure.to_dict() for failure in self.failures],
+        }
+
 
 def grade(
     sample: Instance,
     rule: WrittenRule | Mechanism | Mapping[str, Any],
     threshold: float | None = None,
     optimum: Optimum | None = None,
+    require: RequirementsLike | None = None,
 ) -> Graded:
     """Grade a rule of your own exactly, and compare it with the best gain that is known.
 
@@ -117,6 +144,8 @@ def grade(
         The score to reach, in the same units; instead of the one in the object.
     optimum : Optimum, optional
         What is known of the best gain; by default what the instance's file says.
+    require : Requirements, mapping, str or Path, optional
+        What is demanded of rules: whether this one meets it, and by how much it fails.
 
     Examples
     --------
@@ -133,21 +162,30 @@ def grade(
             said = f"is {validation.kind(given)}; give weights by feature, or a mechanism"
             raise InputError(said, field="rule")
         rule = written_rule(sample, given, threshold)
-    if optimum is None and sample.known is not None:
+    demands = demands_of(sample, Requirements.of(require))
+    if optimum is None and sample.known is not None and demands is None:
         known = sample.known
         optimum = Optimum(known.lower, known.upper, f"the file: {known.how}")
     found = recount(sample, rule.mechanism)
-    return Graded(rule, found, _best(sample, rule, found), optimum)
+    return Graded(rule, found, _best(sample, rule, found, demands), optimum, demands)
 
 
 def _best(
-    instance: Instance, rule: WrittenRule, found: Recount
+    instance: Instance, rule: WrittenRule, found: Recount, demands: Demands | None
 ) -> tuple[WrittenRule, Recount] | None:
     """The best threshold for these weights, in as few digits as keep its gain."""
     if found.line.rise <= 0:
         return None
-    best = best_threshold(found.instance, rule.mechanism)
-    if best.gain * (1 - Fraction(NEARLY)) <= found.gain:
+    if demands is None:
+        best = best_threshold(found.instance, rule.mechanism)
+    else:
+        allowed = best_feasible(demands, rule.mechanism)
+        # Other weights are another rule.
+        if allowed is None or allowed.mechanism.weights != rule.mechanism.weights:
+            return None
+        best = allowed
+    met = demands is None or demands.met(found)
+    if met and best.gain * (1 - Fraction(NEARLY)) <= found.gain:
         return rule, found
     # Very long weights come back as another multiple of themselves.
     j = found.line.columns[0]
@@ -160,15 +198,17 @@ def _best(
         shown = float(below(Fraction(exact.threshold), digits))
         typed = written_rule(instance, dict(rule.weights), shown)
         graded = recount(found.instance, typed.mechanism)
-        if graded.gain >= enough:
+        if graded.gain >= enough and (demands is None or demands.met(graded)):
             return typed, graded
     return exact, recount(found.instance, exact.mechanism)
 
 
 def is_certificate(value: Mapping[str, Any]) -> bool:
-    """Whether the object that holds a rule is a certificate of the greatest gain."""
+    """Whether the object that holds a rule is a certificate of the greatest gain of all rules."""
     claim = value.get("claim")
-    return value.get("format") == FORMAT and isinstance(claim, dict) and claim.get("kind") == "gain"
+    if value.get("format") != FORMAT or not isinstance(claim, dict):
+        return False
+    return claim.get("kind") == "gain" and "requirements" not in claim
 
 
 def certified_optimum(
@@ -176,6 +216,7 @@ def certified_optimum(
     instance: Instance,
     seconds: float,
     watch: Callable[[str], None] | None = None,
+    require: Requirements | None = None,
 ) -> Optimum:
     """What a certificate of this instance proves about the greatest gain, after checking it."""
     try:
@@ -192,6 +233,10 @@ def certified_optimum(
         raise InputError("is not a certificate", file=file, field="certified") from None
     if kind != "gain":
         said = "is not about the greatest gain; give one that mipmech certify made"
+        raise InputError(said, file=file, field="certified")
+    demanded = content["claim"].get("requirements")
+    if demanded is not None and (require is None or demanded != require.to_dict()):
+        said = "is about rules that meet requirements; give the same ones, or one without"
         raise InputError(said, file=file, field="certified")
     verdict = check(content, instance, watch, seconds)
     if not verdict.finished:

@@ -31,10 +31,20 @@ def tell_grade(found: Graded, plot: Path | None = None, no_picture: str | None =
         names = graded.instance.groups
         entries |= rate_entries({name: graded.accepted_by(name) for name in names})
         entries |= moves(graded, share=True)
+        entries |= _required(found)
         entries |= _against(found)
         entries["threshold"] = _best(found)
         tell_entries(console, entries)
         tell_picture(console, "the rule", plot, no_picture)
+
+
+def _required(found: Graded) -> dict[str, str]:
+    """Whether the rule meets the requirements, and how it fails."""
+    if found.demands is None:
+        return {}
+    if not found.failures:
+        return {"required": "all requirements are met"}
+    return {"fails": "; ".join(failure.what for failure in found.failures)}
 
 
 def _terms(rule: WrittenRule) -> str:
@@ -92,6 +102,8 @@ def _against(found: Graded) -> dict[str, str]:
 def _best(found: Graded) -> str:
     """The threshold against the best one for these weights."""
     gain = found.recount.gain
+    if found.best is None and found.demands is not None:
+        return "no threshold meets the requirements and gains with these weights"
     if found.best is None:
         return "no threshold gains with these weights: raising this score does not raise quality"
     rule, best = found.best

@@ -24,6 +24,7 @@ from mipmech.cli import main
 from mipmech.design.grade import Optimum, certified_optimum, grade
 from mipmech.design.printed import printed
 from mipmech.model import Known, Side
+from mipmech.model.requirements import Requirements
 from mipmech.model.typed_rules import in_known_units, load_rule, written_rule
 from mipmech.model.units import Units
 from mipmech.terminal.groups import rate_entries, size_entries
@@ -454,3 +455,47 @@ def test_many_groups_are_told_in_few_words(tmp_path, capsys):
 def test_names_that_are_cut_alike_are_told_apart():
     shares = {"aaaaaaaa 1 bbbbbbbb": {"x": Fraction(1)}, "aaaaaaaa 2 bbbbbbbb": {"x": Fraction(1)}}
     assert len(rate_entries(shares)) == len(size_entries(shares)) == 2
+
+
+PUPILS = Instance.from_arrays(
+    [[3.0, 1.0], [2.0, 2.0], [1.0, 3.0], [0.0, 0.0]], [1.0, 0.5], features=["gpa", "sat"],
+    visible=["gpa", "sat"], cost=1.0, groups={"school": ["n", "n", "s", "s"]},
+)  # fmt: skip
+
+
+def test_a_rule_is_held_against_requirements():
+    demanded = {"accepted": [0, 0.25], "parity": {"groups": "school", "within": 0.25}}
+    graded = grade(PUPILS, {"gpa": 1.0}, threshold=2.5, require=demanded)
+    missed = {failure.field: failure.by for failure in graded.failures}
+    assert missed == {"accepted": Fraction(1, 4), "parity": Fraction(3, 4)}
+    content = graded.to_dict()
+    assert content["met"] is False
+    assert [failure["requirement"] for failure in content["failures"]] == ["accepted", "parity"]
+    met = grade(PUPILS, {"gpa": 1.0}, threshold=2.5, require={"nonnegative": "all"})
+    assert met.to_dict()["met"] is True
+    assert met.best is not None
+    assert "met" not in grade(PUPILS, {"gpa": 1.0}, threshold=2.5).to_dict()
+
+
+def test_the_best_threshold_meets_the_requirements():
+    found = grade(PUPILS, {"gpa": 1.0}, threshold=9.0, require={"accepted": [0.5, 0.5]})
+    assert found.best is not None
+    assert found.best[1].accepted_share == Fraction(1, 2)
+
+
+def test_a_certificate_with_requirements_is_for_rules_under_the_same(tmp_path):
+    path, proof = tmp_path / "pupils.json", tmp_path / "proof.json"
+    PUPILS.save(path)
+    sample = Instance.load(path)
+    demanded = Requirements(accepted=[0, 0.25])
+    certify(sample, require=demanded).save(proof)
+    with pytest.raises(InputError, match="give the same ones"):
+        certified_optimum(proof, sample, seconds=1e6)
+    optimum = certified_optimum(proof, sample, seconds=1e6, require=demanded)
+    outside = grade(sample, {"gpa": 1.0, "sat": 1.0}, threshold=4.9, optimum=optimum,
+                    require=demanded)  # fmt: skip
+    # It gains more than any rule that is allowed, and is none of them.
+    assert outside.recount.gain > Fraction(optimum.upper)
+    assert outside.failures
+    assert not outside.contradicted
+    assert outside.share is None
