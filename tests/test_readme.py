@@ -176,7 +176,7 @@ def rewrite(page: Path) -> bool:
             now = answered(match[0], prepared(Path(folder), before[: match.start()]))
         return match[0] if timeless(now) == timeless(match[0]) else now
 
-    before = page.read_text()
+    shown = before = page.read_text()
     with tempfile.TemporaryDirectory() as folder:
         try:
             before = with_python(before, prepared(Path(folder)))
@@ -185,7 +185,7 @@ def rewrite(page: Path) -> bool:
             print(f"{page.relative_to(ROOT)}: left as it was: {error}\n{error.output}")
             return False
     page.write_text(after)
-    print(f"{page.relative_to(ROOT)}: {'as it was' if after == before else 'rewritten'}")
+    print(f"{page.relative_to(ROOT)}: {'as it was' if after == shown else 'rewritten'}")
     return True
 
 
