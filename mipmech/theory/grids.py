@@ -195,7 +195,11 @@ def facet_grid(sample: Instance | Geometry, soft: bool = False) -> Grid:
     factor = 1.0 if soft else float(quarter_factor(geometry.instance))
     if geometry.p_norm == 0:
         return Grid(np.zeros(1), 1.0, 0.0)
-    rates = [float(facet.rate) for facet in facets_of(geometry.instance) if facet.rate > 0]
+    rates = [
+        float(facet.rate)
+        for facet in facets_of(geometry.seen or geometry.instance)
+        if facet.rate > 0
+    ]
     # One question finds all facets whose rate is the same up to the band.
     kept = [rates[0]]
     for rate in rates[1:]:

@@ -60,7 +60,7 @@ def demanded_of(part: Part, widen: float) -> Any:
         if shares.by_class:
             given |= {"within": float(shares.within), "members": shares.members[part.agents]}
     if shares is not None or given["indicators"]:
-        given["alike"] = alike(part.geometry.instance, part.agents)
+        given["alike"] = alike(part.geometry.seen or part.geometry.instance, part.agents)
     return Demanded(**given)
 
 

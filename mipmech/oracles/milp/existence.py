@@ -58,7 +58,7 @@ def existence(geometry: Geometry, timer: Timer, nodes: int = 0) -> Existence:
     """Look for any rule that is allowed; geometry has demands. nodes : used so far."""
     parts: list[Part] = [whole_sphere(geometry)]
     if geometry.norm != "l2":
-        parts = [*facet_parts(geometry, facets_of(geometry.instance))]
+        parts = [*facet_parts(geometry, facets_of(geometry.seen or geometry.instance))]
     allowed = timer.budget.nodes
     most = math.inf if allowed is None else max(0, allowed - nodes)
     searches: list[Search] = []

@@ -171,7 +171,9 @@ def rates_near(geometry: Geometry, eta: float) -> list[FacetRate]:
     """The facets whose rate is η, up to the band."""
     width = Fraction(geometry.band) * Fraction(geometry.p_norm_bounds[1])
     wanted = Fraction(eta)
-    return [f for f in facets_of(geometry.instance) if abs(f.rate - wanted) <= width]
+    return [
+        f for f in facets_of(geometry.seen or geometry.instance) if abs(f.rate - wanted) <= width
+    ]
 
 
 def parts_at(geometry: Geometry, eta: float) -> list[Part]:

@@ -273,7 +273,7 @@ def eta_near(geometry: Geometry, fraction: float) -> float:
     eta = fraction * geometry.p_norm
     if geometry.norm == "l2":
         return eta
-    rates = [float(facet.rate) for facet in facets_of(geometry.instance)]
+    rates = [float(facet.rate) for facet in facets_of(geometry.seen or geometry.instance)]
     return min(rates, key=lambda rate: abs(rate - eta))
 
 
