@@ -15,7 +15,7 @@ from mipmech.checker.demanded import ClaimedRequirements
 from mipmech.checker.together import Chains, Limits, together
 from mipmech.checker.tree import halves
 from mipmech.checker.witness import ExactInstance
-from tests.checker.test_check import changed, packed
+from tests.checker.test_check import changed, packed, tree
 
 # ------------------------------------------------------------------ rows of the cone and the frame
 
@@ -111,3 +111,27 @@ def test_what_many_agents_bring_is_rounded_up():
     brought, fate = together(limits, np.zeros((1, 2)), np.zeros(7, np.int64), values, mass, loose)
     assert fate[0] == 1
     assert brought[0] >= -1.0
+
+
+def test_that_there_is_no_rule_takes_the_whole_tree():
+    """SAT scores alone: no rule with these signs and places treats the sexes alike."""
+    scores = Instance.from_csv(
+        "instances/real/raw/satgpa.csv", quality={"sat_v": 0.0165, "sat_m": 0.0124, "hs_gpa": 0.58},
+        visible=["sat_v", "sat_m"], cost=2, effort="standard", groups=["sex"],
+    )  # fmt: skip
+    demanded = {
+        "nonnegative": "all", "accepted": [0.25, 0.3], "parity": {"groups": "sex", "within": 0.05},
+    }  # fmt: skip
+    content = certify(scores, require=demanded).content()
+    assert content["claim"]["kind"] == "infeasible"
+    assert content["proof"]["leaves"] > 50
+    assert check(content, scores)
+    cut_off = changed(content, tree(lambda _: bytes(4)))
+    assert "may have a rule" in check(cut_off, scores).reason
+    for looser in ({"accepted": [0.2, 0.3]}, {"nonnegative": ["sat_v"]}):
+        claim = {"kind": "infeasible", "requirements": {**demanded, **looser}}
+        loosened = changed(content, lambda result, claim=claim: result.update(claim=claim))
+        verdict = check(loosened, scores)
+        assert bool(verdict) == (
+            certify(scores, require={**demanded, **looser}).status == "infeasible"
+        )

@@ -54,7 +54,8 @@ def even(within, groups="region"):
     return {"parity": {"groups": groups, "within": within}}
 
 
-# Rules accept 8 agents in 12, of each trade as many. None of them gives income more than debt.
+# Rules accept 8 agents in 12, which three trades of 4 cannot share evenly: whole numbers tell, and
+# every cell is closed as it is.
 IMPOSSIBLE = {"accepted": [0.6, 0.7], **even(0.0, "trade"), "order": [["income", "debt"]]}
 CERTIFIED = {
     "free": {},
@@ -203,8 +204,6 @@ def test_honest_certificates_pass(name, norm):
     assert verdict.level == "proved"
     assert_true(content, instance)
     assert (content["claim"]["kind"] == "infeasible") == (name == "impossible")
-    if name == "impossible":
-        assert content["proof"]["leaves"] > 4
 
 
 # ------------------------------------------------------------------ loosened: the bound is false
@@ -600,7 +599,6 @@ NOTHING = {
     "with a gap": (put("gap", 1.0), "gap is given"),
     "with an empty text": (put("lower", ""), "lower is given"),
     "with false": (put("gap", False), "gap is given"),
-    "cells cut off": (tree(lambda _: bytes(4)), "may have a rule"),
     "a leaf dropped": (tree(lambda s: s[:-1]), "ends too soon"),
     "an empty tree": (tree(lambda _: b""), "ends too soon"),
     "a word for a proof": (put("proof", SOLVER), "does not prove a bound"),
