@@ -90,7 +90,9 @@ def share(value: object, field: str) -> float:
     """A share of the agents, from 0 to 1."""
     number = validation.number(value, field)
     if not 0 <= number <= 1:
-        raise InputError(f"has {number:g}; expected a share from 0 to 1", field=field)
+        percent = f": {number:g} % is {number / 100:g}" if 1 < number <= 100 else ""
+        said = f"has {number:g}; expected a share from 0 to 1{percent}"
+        raise InputError(said, field=field)
     return number
 
 
